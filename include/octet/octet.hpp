@@ -1,0 +1,246 @@
+// Octet for C++17 and newer: a thin header over the C interface (octet.h, which documents every field).
+//
+//   using namespace octet;
+//   GemmProblem problem = GemmProblem::parse("dense_m4096n7168k2048").value();
+//   GemmPlan plan = plan_gemm(problem, DeviceSpec::preset("cpu").value()).value();
+//   GemmArgs args;
+//   args.a = matrix(a, 4096, 2048);  // and b, d
+//   args.sfa = column_major_scales(sfa, 4096);
+//   args.sfb = row_major_scales(sfb, 16);
+//   Status status = cpu::run(plan, args);
+//
+// Nothing here throws except value(), which throws octet::Error with the library's sentence.
+#ifndef OCTET_OCTET_HPP_
+#define OCTET_OCTET_HPP_
+
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "octet/octet.h"
+
+namespace octet {
+
+// Thrown by value().
+class Error : public std::runtime_error {
+ public:
+  Error(octet_code code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  octet_code code() const noexcept { return code_; }
+
+ private:
+  octet_code code_;
+};
+
+// Success, or a code and one sentence that names the argument, what it got and what is wanted.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  // Takes the calling thread's message along when `code` is a failure.
+  explicit Status(octet_code code) : code_(code) {
+    if (code != OCTET_OK) message_ = octet_status_message();
+  }
+  bool ok() const noexcept { return code_ == OCTET_OK; }
+  explicit operator bool() const noexcept { return ok(); }
+  octet_code code() const noexcept { return code_; }
+  const std::string& message() const noexcept { return message_; }
+  // Throws Error unless ok.
+  void value() const {
+    if (!ok()) throw Error(code_, message_);
+  }
+
+ private:
+  octet_code code_ = OCTET_OK;
+  std::string message_;
+};
+
+// A value, or the Status that says why there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(octet_code code, T value) : status_(code), value_(std::move(value)) {}
+  bool ok() const noexcept { return status_.ok(); }
+  explicit operator bool() const noexcept { return ok(); }
+  const Status& status() const noexcept { return status_; }
+  const std::string& message() const noexcept { return status_.message(); }
+  // The value; throws Error unless ok.
+  const T& value() const& {
+    status_.value();
+    return value_;
+  }
+  T&& value() && {
+    status_.value();
+    return std::move(value_);
+  }
+
+ private:
+  Status status_;
+  T value_;
+};
+
+inline const char* version() { return octet_version(); }
+
+// What is to be computed. Fields as in octet_gemm_problem; starts as dense e4m3 1D2D with BF16 out.
+struct GemmProblem : octet_gemm_problem {
+  GemmProblem() : octet_gemm_problem{} { octet_gemm_problem_init(this); }
+
+  // "dense_m4096n7168k2048": the grammar is in docs/problem-string.md.
+  static Result<GemmProblem> parse(const std::string& text) {
+    GemmProblem problem;
+    const octet_code code = octet_gemm_problem_parse(text.c_str(), &problem);
+    return {code, problem};
+  }
+  // The problem string; throws Error if the fields break a rule.
+  std::string to_string() const {
+    char text[OCTET_TEXT_CAPACITY];
+    Status(octet_gemm_problem_print(this, text, sizeof text)).value();
+    return text;
+  }
+  friend bool operator==(const GemmProblem& x, const GemmProblem& y) {
+    return octet_gemm_problem_equal(&x, &y) != 0;
+  }
+  friend bool operator!=(const GemmProblem& x, const GemmProblem& y) { return !(x == y); }
+};
+
+// Numbers of a device; presets h100_sxm, h100_pcie, h200, h800, h20, gh200 and cpu.
+struct DeviceSpec : octet_device_spec {
+  DeviceSpec() : octet_device_spec{} {}
+  static Result<DeviceSpec> preset(const std::string& name) {
+    DeviceSpec device;
+    const octet_code code = octet_device_preset(name.c_str(), &device);
+    return {code, device};
+  }
+};
+
+// How a problem is computed: a value that prints, parses back and compares.
+struct GemmPlan : octet_gemm_plan {
+  GemmPlan() : octet_gemm_plan{} {}
+  static Result<GemmPlan> parse(const std::string& text) {
+    GemmPlan plan;
+    const octet_code code = octet_gemm_plan_parse(text.c_str(), &plan);
+    return {code, plan};
+  }
+  std::string to_string() const {
+    char text[2 * OCTET_TEXT_CAPACITY];
+    Status(octet_gemm_plan_print(this, text, sizeof text)).value();
+    return text;
+  }
+  friend bool operator==(const GemmPlan& x, const GemmPlan& y) {
+    return octet_gemm_plan_equal(&x, &y) != 0;
+  }
+  friend bool operator!=(const GemmPlan& x, const GemmPlan& y) { return !(x == y); }
+};
+
+// Whether the problem can be computed on the device, or the reason in words. Runs nothing.
+inline Status supports(const GemmProblem& problem, const DeviceSpec& device) {
+  return Status(octet_supports(&problem, &device));
+}
+
+inline Result<GemmPlan> plan_gemm(const GemmProblem& problem, const DeviceSpec& device) {
+  GemmPlan plan;
+  const octet_code code = octet_plan_gemm(&problem, &device, &plan);
+  return {code, plan};
+}
+
+// The planner's reasons, for people.
+inline Result<std::string> explain(const GemmProblem& problem, const DeviceSpec& device) {
+  std::string text;
+  std::size_t needed = 0;
+  octet_code code = octet_plan_explain(&problem, &device, nullptr, 0, &needed);
+  if (code == OCTET_OK) {
+    text.resize(needed);
+    code = octet_plan_explain(&problem, &device, text.data(), text.size(), nullptr);
+    text.resize(needed - 1);
+  }
+  return {code, std::move(text)};
+}
+
+// A row-major matrix of `rows` x `cols` elements, rows `ld` apart (default: cols).
+inline octet_matrix matrix(const void* data, std::int64_t rows, std::int64_t cols,
+                           std::int64_t ld = -1, std::int64_t group_stride = 0) {
+  return {const_cast<void*>(data), rows, cols, ld < 0 ? cols : ld, group_stride};
+}
+
+// Scales with rows next to each other: element (r, kb) at data[r + kb * pitch].
+inline octet_scale_matrix column_major_scales(const float* data, std::int64_t pitch,
+                                              std::int64_t group_stride = 0) {
+  return {data, 1, pitch, group_stride};
+}
+
+// Scales with K-blocks next to each other: element (r, kb) at data[r * pitch + kb].
+inline octet_scale_matrix row_major_scales(const float* data, std::int64_t pitch,
+                                           std::int64_t group_stride = 0) {
+  return {data, pitch, 1, group_stride};
+}
+
+constexpr std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+// K-blocks of 128: the number of scale columns.
+constexpr std::int64_t k_blocks(std::int64_t k) { return ceil_div(k, 128); }
+
+// Pointers of one call; fields as in octet_gemm_args.
+struct GemmArgs : octet_gemm_args {
+  GemmArgs() : octet_gemm_args{} { octet_gemm_args_init(this); }
+};
+
+// Every rule about pointers, alignment, strides and overlap; reads no operand.
+inline Status check(const GemmPlan& plan, const GemmArgs& args) {
+  return Status(octet_check(&plan, &args));
+}
+
+// Host memory: names the first grouping value that a run would clamp, or scale that is not finite.
+inline Status validate(const GemmPlan& plan, const GemmArgs& args) {
+  return Status(octet_validate(&plan, &args));
+}
+
+// What to quantise and how; fields as in octet_quantize_args.
+struct QuantizeArgs : octet_quantize_args {
+  QuantizeArgs() : octet_quantize_args{} { octet_quantize_args_init(this); }
+};
+
+namespace cpu {
+
+struct Options : octet_cpu_options {
+  Options() : octet_cpu_options{} { octet_cpu_options_init(this); }
+};
+
+// D = A * B^T on the processor, the bits of the tensor cores. threads: 0 for all.
+inline Status run(const GemmPlan& plan, const GemmArgs& args, std::int32_t threads = 0) {
+  Options options;
+  options.threads = threads;
+  return Status(octet_cpu_run(&plan, &args, &options, nullptr));
+}
+
+// The same, and what was used.
+inline Result<octet_cpu_report> run(const GemmPlan& plan, const GemmArgs& args,
+                                    const Options& options) {
+  octet_cpu_report report{};
+  const octet_code code = octet_cpu_run(&plan, &args, &options, &report);
+  return {code, report};
+}
+
+inline Status quantize(const QuantizeArgs& args) { return Status(octet_cpu_quantize(&args)); }
+inline Status dequantize(const QuantizeArgs& args) { return Status(octet_cpu_dequantize(&args)); }
+
+}  // namespace cpu
+
+// The normative loops: short, slow, the law.
+namespace ref {
+
+inline Status run(const GemmPlan& plan, const GemmArgs& args) {
+  return Status(octet_ref_run(&plan, &args));
+}
+inline Status quantize(const QuantizeArgs& args) { return Status(octet_ref_quantize(&args)); }
+inline Status dequantize(const QuantizeArgs& args) { return Status(octet_ref_dequantize(&args)); }
+
+}  // namespace ref
+}  // namespace octet
+
+template <>
+struct std::hash<octet::GemmProblem> {
+  std::size_t operator()(const octet::GemmProblem& problem) const noexcept {
+    return static_cast<std::size_t>(octet_gemm_problem_hash(&problem));
+  }
+};
+
+#endif  // OCTET_OCTET_HPP_

@@ -1,0 +1,16 @@
+// Every rule about the pointers, shapes, strides and overlaps of a call. Pure: reads no operand, and
+// the same on every backend, so that a program moves from CPU to GPU unchanged.
+#pragma once
+
+#include "core/status.h"
+#include "octet/octet.h"
+
+namespace oct::core {
+
+Status check_args(const octet_gemm_plan& plan, const octet_gemm_args& args);
+Status check_quantize(const octet_quantize_args& args);
+
+// Host memory: names the first grouping value that a run would clamp, or scale that is not finite.
+Status validate(const octet_gemm_plan& plan, const octet_gemm_args& args);
+
+}  // namespace oct::core

@@ -1,0 +1,197 @@
+// See refusals.h. Sentences name the argument, what it got and what is wanted.
+#include "core/refusals.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/args.h>
+#include <fmt/format.h>
+
+namespace oct::core {
+namespace {
+
+constexpr octet_code kInvalid = OCTET_INVALID_ARGUMENT;
+
+constexpr std::array kTexts{
+    RuleText{Rule::kNull, kInvalid, "Any call", "{arg} is null: must point to {want}",
+             "The one argument that can never be left out."},
+    RuleText{Rule::kStructSize, kInvalid, "Any call",
+             "{arg}.struct_size = {got}: must be {want}; start with {init}()",
+             "Structs carry their size so that a program built against another version, or one that "
+             "forgot to initialise, is told so."},
+    RuleText{Rule::kTextCapacity, kInvalid, "Any call",
+             "capacity = {got}: {want} bytes are needed, terminating zero included",
+             "Text is never cut silently."},
+
+    RuleText{Rule::kProblemString, kInvalid, "Problem",
+             "problem string \"{text}\", at character {got}: {want}",
+             "The grammar is in docs/problem-string.md."},
+    RuleText{Rule::kEnumValue, kInvalid, "Problem", "{arg} = {got}: must be {want}",
+             "An enumeration's value that does not exist, or not here."},
+    RuleText{Rule::kFlag, kInvalid, "Problem", "{arg} = {got}: must be 0 or 1", "A flag."},
+    RuleText{Rule::kNegative, kInvalid, "Problem", "{arg} = {got}: must be 0 or more",
+             "Sizes of 0 are fine: nothing is computed, or D is bias and C alone."},
+    RuleText{Rule::kTooLarge, kInvalid, "Problem", "{arg} = {got}: must be at most {want}",
+             "The copy engine counts rows, columns and groups in 32 bits; products of sizes are "
+             "64-bit everywhere."},
+    RuleText{Rule::kDenseGroups, kInvalid, "Problem",
+             "groups = {got}: a dense problem has 1 (batched has several)", ""},
+    RuleText{Rule::kContiguousAlignment, kInvalid, "Problem",
+             "alignment = {got}: must be a positive multiple of 64 in contiguous problems (offsets "
+             "problems need none)",
+             "A block of rows with one group index is at least one tile high."},
+    RuleText{Rule::kAlignedAlignment, kInvalid, "Problem", "alignment = {got}: must be 1 or more",
+             "Aligned offsets take any alignment."},
+    RuleText{Rule::kOtherAlignment, kInvalid, "Problem",
+             "alignment = {got}: must be left at 128 in {kind} problems (only contiguous and aligned "
+             "ones have an alignment)",
+             ""},
+    RuleText{Rule::kOnlyMasked, kInvalid, "Problem",
+             "max_m = {got}: must be 0 in {kind} problems (only masked ones have a buffer per group)",
+             ""},
+    RuleText{Rule::kOnlyContiguous, kInvalid, "Problem",
+             "zero_padding = 0: must be 1 in {kind} problems (only contiguous ones have padding rows "
+             "marked -1)",
+             ""},
+    RuleText{Rule::kOnlyKGrouped, kInvalid, "Problem",
+             "packed = 1: must be 0 in {kind} problems (only K-grouped ones can be packed)", ""},
+    RuleText{Rule::kIndexType, kInvalid, "Problem",
+             "index_type = {got}: must be i32 in {kind} problems (offsets and K-grouped ones take i64 "
+             "too)",
+             ""},
+    RuleText{Rule::kBf16Granularity, kInvalid, "Problem",
+             "granularity = {got}: must be none with BF16 operands (they carry no scales)", ""},
+    RuleText{Rule::kE4m3Granularity, kInvalid, "Problem",
+             "granularity = none: must be 1d2d or 1d1d with e4m3 operands",
+             "For one scale per tensor, pass strides of 0."},
+    RuleText{Rule::kKGroupedGranularity, kInvalid, "Problem",
+             "granularity = {got}: must be 1d1d in K-grouped problems",
+             "Both operands of a weight gradient are activations: one scale per 128 tokens."},
+    RuleText{Rule::kKGroupedBias, kInvalid, "Problem",
+             "bias_type = {got}: must be none in K-grouped problems",
+             "A weight gradient has no bias."},
+    RuleText{Rule::kSplitRange, kInvalid, "Problem",
+             "split = {got}: must be from 0 (the planner chooses) to {want}",
+             "K is cut into that many ranges, added in order."},
+    RuleText{Rule::kSmBudget, kInvalid, "Problem",
+             "sm_budget = {got}: must be from 0 (all) to {want}, the SMs of {device}", ""},
+
+    RuleText{Rule::kDeviceName, kInvalid, "Device and plan",
+             "device \"{got}\": must be one of {want}", "Presets; a real device is asked itself."},
+    RuleText{Rule::kDeviceArchitecture, OCTET_UNSUPPORTED, "Device and plan",
+             "device {device} has compute capability {got}: must be 9.0 (Hopper); the CPU backend "
+             "computes the same bits anywhere",
+             "The kernels are Hopper's own instructions."},
+    RuleText{Rule::kNoKernel, OCTET_UNSUPPORTED, "Device and plan",
+             "{problem} on {device}: {want}", "No kernel of this build computes it."},
+    RuleText{Rule::kPlanString, kInvalid, "Device and plan",
+             "plan string, at character {got}: {want}", ""},
+    RuleText{Rule::kPlanSplit, kInvalid, "Device and plan",
+             "plan.split = {got}: must be from 1 to {want}", "Plans come from octet_plan_gemm()."},
+    RuleText{Rule::kPlanMismatch, kInvalid, "Device and plan",
+             "plan.kernel = \"{got}\": must be \"cpu\" or the name of a kernel of this build", ""},
+
+    RuleText{Rule::kExtent, kInvalid, "Arguments", "{arg} = {got}: must be {want}",
+             "Shapes in the arguments must agree with the problem."},
+    RuleText{Rule::kLeadingDimension, kInvalid, "Arguments",
+             "{arg}.ld = {got}: must be at least {arg}.cols = {want}", "Rows must not overlap."},
+    RuleText{Rule::kPitch, kInvalid, "Arguments",
+             "{arg}.ld = {got}: must be a multiple of {want} elements (16 bytes; rows of {matrix} are "
+             "read by the copy engine)",
+             "K itself may be anything: pad the pitch, not the problem."},
+    RuleText{Rule::kGroupStride, kInvalid, "Arguments",
+             "{arg}.group_stride = {got}: must be {want}",
+             "Groups of a result must not overlap; inputs may repeat (stride 0)."},
+    RuleText{Rule::kGroupStridePitch, kInvalid, "Arguments",
+             "{arg}.group_stride = {got}: must be a multiple of {want} elements (16 bytes; {matrix} is "
+             "read by the copy engine)",
+             ""},
+    RuleText{Rule::kMissingPointer, kInvalid, "Arguments", "{arg} is null: must point to {want}",
+             "Only an empty operand may be null."},
+    RuleText{Rule::kAlignedPointer, kInvalid, "Arguments",
+             "{arg} = {got}: must be aligned to {want} bytes",
+             "16 for A and B (copy engine), the size of one element for the rest."},
+    RuleText{Rule::kScaleStride, kInvalid, "Arguments", "{arg} = {got}: must be 0 or more",
+             "Strides of scales; 0 repeats a scale."},
+    RuleText{Rule::kScaleLayout, kInvalid, "Arguments",
+             "{arg} has row_stride {row}, k_stride {column} and alignment {alignment}: the problem "
+             "says {want}; change problem.{arg}_layout or the scales",
+             "A scale matrix is never reinterpreted: its strides say how it lies, and must be what "
+             "the plan was made for."},
+    RuleText{Rule::kOverlap, kInvalid, "Arguments",
+             "{arg} overlaps {other}: what is written must not share memory with what is read", ""},
+    RuleText{Rule::kPartialC, kInvalid, "Arguments",
+             "c overlaps d: c must be d itself (same data, ld and group_stride) or apart from it", ""},
+    RuleText{Rule::kMissingMetadata, kInvalid, "Arguments",
+             "{arg} is null: {kind} problems read {want}", ""},
+    RuleText{Rule::kPackedColumns, kInvalid, "Arguments",
+             "{arg}.cols = {got}: must be a multiple of 128 in packed K-grouped problems",
+             "Every group's K is a multiple of 128 there."},
+    RuleText{Rule::kWorkspace, kInvalid, "Arguments",
+             "workspace_bytes = {got}: the plan needs {want}", ""},
+    RuleText{Rule::kWorkspaceAlignment, kInvalid, "Arguments",
+             "workspace = {got}: must be aligned to 256 bytes", ""},
+    RuleText{Rule::kThreads, kInvalid, "Arguments",
+             "threads = {got}: must be from 0 (all) to {want}", ""},
+    RuleText{Rule::kIsa, OCTET_UNSUPPORTED, "Arguments",
+             "isa = {got}: must be one this processor has: {want}", ""},
+
+    RuleText{Rule::kBadIndex, kInvalid, "Found by validate", "group_index[{i}] = {got}: must be -1 or "
+             "from 0 to {want}", "A run treats such a row as padding."},
+    RuleText{Rule::kMixedBlock, kInvalid, "Found by validate",
+             "group_index[{i}] = {got}: must be {want} or -1, as its block of {alignment} rows begins",
+             "A run treats such a row as padding."},
+    RuleText{Rule::kBadOffset, kInvalid, "Found by validate",
+             "{arg}[{i}] = {got}: must be from 0 to {want}", "A run clamps it."},
+    RuleText{Rule::kDecreasing, kInvalid, "Found by validate",
+             "{arg}[{i}] = {got}: must be at least {want}, where the group starts",
+             "A run takes the group as empty."},
+    RuleText{Rule::kBadCount, kInvalid, "Found by validate",
+             "group_counts[{i}] = {got}: must be from 0 to {want}", "A run clamps it."},
+    RuleText{Rule::kKStart, kInvalid, "Found by validate",
+             "group_offsets[{i}] = {got}: must be a multiple of 128 (a group's K starts on a scale)",
+             "A run rounds it down."},
+    RuleText{Rule::kKMultiple, kInvalid, "Found by validate",
+             "group_counts[{i}] = {got}: must be a multiple of 128 in the packed form",
+             "A run rounds it down."},
+    RuleText{Rule::kKOverlap, kInvalid, "Found by validate",
+             "group_offsets[{i}] = {got}: must be at least {want}, where the K of the group before "
+             "ends",
+             "A run computes both groups."},
+    RuleText{Rule::kScaleNotFinite, kInvalid, "Found by validate",
+             "{arg}: group {group}, row {row}, K-block {column} is {got}: must be finite",
+             "A run computes with it as it is."},
+
+    RuleText{Rule::kAmaxMin, kInvalid, "Quantisation",
+             "amax_min = {got}: must be finite and 0 or more", ""},
+    RuleText{Rule::kCodesExtent, kInvalid, "Quantisation", "{arg} = {got}: must be {want}",
+             "codes has x's shape (transposed if asked), its K rounded up to 128 at most."},
+
+    RuleText{Rule::kOutOfMemory, OCTET_OUT_OF_MEMORY, "Faults", "out of memory: {want}", ""},
+    RuleText{Rule::kInternal, OCTET_INTERNAL, "Faults",
+             "internal fault: {want}; please report it", "A fault of this library."},
+};
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < kTexts.size(); ++i) {
+    if (static_cast<std::size_t>(kTexts[i].rule) != i) return false;
+  }
+  return kTexts.size() == static_cast<std::size_t>(Rule::kInternal) + 1;
+}
+static_assert(in_order(), "the table must list every rule in the order of the enumeration");
+
+}  // namespace
+
+std::span<const RuleText> rule_texts() { return kTexts; }
+const RuleText& rule_text(Rule rule) { return kTexts[static_cast<std::size_t>(rule)]; }
+
+Status refuse(Rule rule, std::initializer_list<Detail> details) {
+  const RuleText& entry = rule_text(rule);
+  fmt::dynamic_format_arg_store<fmt::format_context> values;
+  for (const Detail& detail : details) {
+    values.push_back(fmt::arg(std::string(detail.name).c_str(), detail.value));
+  }
+  return {entry.code, fmt::vformat(entry.sentence, values)};
+}
+
+}  // namespace oct::core

@@ -1,0 +1,120 @@
+// The plan as text and back:
+//   PROBLEM @ DEVICE: kernel=NAME split=N sms=N workspace=N us=X
+// One line that names a computation entirely: with the inputs it determines every bit of the result.
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "core/problem.h"
+#include "core/refusals.h"
+#include "plan/planner.h"
+
+namespace oct::plan {
+namespace {
+
+using core::Rule;
+using core::refuse;
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {}
+
+  Status parse(octet_gemm_plan& out) {
+    octet_gemm_plan plan{};
+    plan.struct_size = sizeof plan;
+    const std::size_t end = text_.find(" @ ");
+    if (end == std::string_view::npos) return fail("expected PROBLEM @ DEVICE: ...");
+    if (Status s = core::parse_problem(text_.substr(0, end), plan.problem); !s.ok()) return s;
+    at_ = end + 3;
+    if (Status s = word(':', plan.device, sizeof plan.device, "the device's name"); !s.ok()) {
+      return s;
+    }
+    if (Status s = literal(": kernel="); !s.ok()) return s;
+    if (Status s = word(' ', plan.kernel, sizeof plan.kernel, "the kernel's name"); !s.ok()) {
+      return s;
+    }
+    if (Status s = field(" split=", plan.split); !s.ok()) return s;
+    if (Status s = field(" sms=", plan.sms); !s.ok()) return s;
+    if (Status s = field(" workspace=", plan.workspace_bytes); !s.ok()) return s;
+    if (Status s = field(" us=", plan.predicted_us); !s.ok()) return s;
+    if (at_ != text_.size()) return fail("expected the end");
+    if (plan.split < 1 || plan.split > core::kMaxSplit) {
+      return refuse(Rule::kPlanSplit,
+                    {{"got", core::text(plan.split)}, {"want", core::text(core::kMaxSplit)}});
+    }
+    if (plan.sms < 0 || plan.workspace_bytes < 0 || !(plan.predicted_us >= 0)) {
+      return fail("expected sms, workspace and us of 0 or more");
+    }
+    out = plan;
+    return {};
+  }
+
+ private:
+  Status fail(std::string want) const {
+    return refuse(Rule::kPlanString,
+                  {{"got", core::text(static_cast<int64_t>(at_))}, {"want", std::move(want)}});
+  }
+
+  Status literal(std::string_view expected) {
+    if (!text_.substr(at_).starts_with(expected)) return fail(fmt::format("expected {}", expected));
+    at_ += expected.size();
+    return {};
+  }
+
+  Status word(char stop, char* to, std::size_t room, const char* what) {
+    const std::size_t end = std::min(text_.find(stop, at_), text_.size());
+    if (end == at_ || end - at_ >= room) {
+      return fail(fmt::format("expected {}, 1 to {} characters", what, room - 1));
+    }
+    const std::string_view name = text_.substr(at_, end - at_);
+    for (const char c : name) {
+      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                         (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+      if (!plain) return fail(fmt::format("expected {} of letters, digits, _ - and .", what));
+    }
+    std::memcpy(to, name.data(), name.size());
+    at_ = end;
+    return {};
+  }
+
+  template <typename T>
+  Status field(std::string_view name, T& value) {
+    if (Status s = literal(name); !s.ok()) return s;
+    const char* first = text_.data() + at_;
+    const auto [end, error] = std::from_chars(first, text_.data() + text_.size(), value);
+    if (error != std::errc{} || end == first) return fail("expected a number");
+    at_ += static_cast<std::size_t>(end - first);
+    return {};
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+namespace {
+template <std::size_t kRoom>
+std::string_view bounded(const char (&name)[kRoom]) {
+  return {name, strnlen(name, kRoom)};
+}
+}  // namespace
+
+std::string to_string(const octet_gemm_plan& plan) {
+  return fmt::format("{} @ {}: kernel={} split={} sms={} workspace={} us={}",
+                     core::to_string(plan.problem), bounded(plan.device), bounded(plan.kernel), plan.split, plan.sms,
+                     plan.workspace_bytes, plan.predicted_us);
+}
+
+Status parse_plan(std::string_view text, octet_gemm_plan& plan) { return Reader(text).parse(plan); }
+
+bool equal(const octet_gemm_plan& x, const octet_gemm_plan& y) {
+  return core::equal(x.problem, y.problem) && x.split == y.split && x.sms == y.sms &&
+         std::strncmp(x.device, y.device, sizeof x.device) == 0 &&
+         std::strncmp(x.kernel, y.kernel, sizeof x.kernel) == 0 &&
+         x.workspace_bytes == y.workspace_bytes && x.predicted_us == y.predicted_us;
+}
+
+}  // namespace oct::plan

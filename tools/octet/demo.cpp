@@ -1,0 +1,277 @@
+// See demo.h. Takes both products of one feed-forward block of a sentence-embedding model, with the
+// activations of real sentences, and multiplies them four ways:
+//
+//   fine-grained   one scale per token and 128 channels, one per 128x128 weights, promoted to FP32
+//                  every 128 channels: what this library is for
+//   per tensor     one scale for all activations, one for all weights; still promoted
+//   no promotion   fine-grained scales cannot exist without promotion, so: per-tensor scales and one
+//                  tensor-core chain over the whole K, which keeps 14 bits
+//   BF16           unquantised operands, for comparison
+//
+// and compares each with the product of the unquantised operands in double precision.
+#include "demo.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "octet/octet.hpp"
+#include "ref/tensor_core.h"
+#include "safetensors.h"
+
+namespace octet::tool {
+namespace {
+
+struct Layer {
+  std::string name;
+  int64_t m = 0, n = 0, k = 0;  // tokens, outputs, inputs
+  const uint16_t* x = nullptr;  // BF16 [m,k]
+  const uint16_t* w = nullptr;  // BF16 [n,k]
+};
+
+struct Quantized {
+  std::vector<uint8_t> codes;
+  std::vector<float> scales;
+  int64_t pitch = 0;  // of the scales
+};
+
+struct Outcome {
+  std::string method, scales, accumulation;
+  double relative_error = 0;  // |y - exact| / |exact|, Euclidean
+  double difference = 0;      // 1 - 2 sum(xy) / sum(x^2 + y^2)
+  double milliseconds = 0;
+};
+
+float bf16(uint16_t code) { return std::bit_cast<float>(uint32_t{code} << 16); }
+
+double since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::vector<Layer> find_layers(const Safetensors& file) {
+  std::vector<Layer> layers;
+  for (const auto& [name, weight] : file.tensors()) {
+    constexpr std::string_view kSuffix = ".weight";
+    if (name.size() <= kSuffix.size() || !name.ends_with(kSuffix)) continue;
+    const std::string base = name.substr(0, name.size() - kSuffix.size());
+    const Tensor& input = file.at(base + ".input");
+    if (weight.dtype != "BF16" || input.dtype != "BF16" || weight.shape.size() != 2 ||
+        input.shape.size() != 2 || weight.shape[1] != input.shape[1]) {
+      throw std::runtime_error(base + ": needs a BF16 weight [N,K] and a BF16 input [tokens,K]");
+    }
+    layers.push_back({base, input.shape[0], weight.shape[0], weight.shape[1],
+                      reinterpret_cast<const uint16_t*>(input.data),
+                      reinterpret_cast<const uint16_t*>(weight.data)});
+  }
+  if (layers.empty()) throw std::runtime_error("the sample holds no layer");
+  return layers;
+}
+
+float largest(const uint16_t* x, int64_t count) {
+  float most = 0;
+  for (int64_t i = 0; i < count; ++i) most = std::max(most, std::fabs(bf16(x[i])));
+  return most;
+}
+
+// amax_min of 0 gives fine-grained scales; the largest magnitude of all gives one scale for all.
+Quantized quantize(const uint16_t* data, int64_t rows, int64_t k, int32_t block, float amax_min) {
+  Quantized q;
+  const int64_t scale_rows = block == OCTET_BLOCK_1X128 ? rows : ceil_div(rows, 128);
+  q.pitch = ceil_div(scale_rows, 4) * 4;  // columns of scales stay 16-byte aligned
+  q.codes.resize(static_cast<std::size_t>(rows * k));
+  q.scales.resize(static_cast<std::size_t>(q.pitch * k_blocks(k)));
+  QuantizeArgs args;
+  args.block = block;
+  args.x_type = OCTET_BF16;
+  args.amax_min = amax_min;
+  args.x = matrix(data, rows, k);
+  args.codes = matrix(q.codes.data(), rows, k);
+  args.scales = q.scales.data();
+  args.row_stride = 1;
+  args.k_stride = q.pitch;
+  cpu::quantize(args).value();
+  return q;
+}
+
+std::vector<float> multiply(const Layer& layer, const Quantized& x, const Quantized& w,
+                            std::string& plan_text) {
+  GemmProblem problem;
+  problem.m = layer.m;
+  problem.n = layer.n;
+  problem.k = layer.k;
+  problem.d_type = OCTET_F32;
+  problem.sfb_layout = OCTET_COLUMN_MAJOR;
+  const GemmPlan plan = plan_gemm(problem, DeviceSpec::preset("cpu").value()).value();
+  plan_text = plan.to_string();
+  std::vector<float> d(static_cast<std::size_t>(layer.m * layer.n));
+  GemmArgs args;
+  args.a = matrix(x.codes.data(), layer.m, layer.k);
+  args.b = matrix(w.codes.data(), layer.n, layer.k);
+  args.d = matrix(d.data(), layer.m, layer.n);
+  args.sfa = column_major_scales(x.scales.data(), x.pitch);
+  args.sfb = column_major_scales(w.scales.data(), w.pitch);
+  cpu::run(plan, args).value();
+  return d;
+}
+
+std::vector<float> multiply_bf16(const Layer& layer) {
+  GemmProblem problem;
+  problem.m = layer.m;
+  problem.n = layer.n;
+  problem.k = layer.k;
+  problem.in_type = OCTET_BF16;
+  problem.granularity = OCTET_SCALE_NONE;
+  problem.d_type = OCTET_F32;
+  const GemmPlan plan = plan_gemm(problem, DeviceSpec::preset("cpu").value()).value();
+  std::vector<float> d(static_cast<std::size_t>(layer.m * layer.n));
+  GemmArgs args;
+  args.a = matrix(layer.x, layer.m, layer.k);
+  args.b = matrix(layer.w, layer.n, layer.k);
+  args.d = matrix(d.data(), layer.m, layer.n);
+  cpu::run(plan, args).value();
+  return d;
+}
+
+template <typename Body>
+void in_threads(int64_t rows, Body body) {
+  const int64_t count = std::max<int64_t>(1, std::thread::hardware_concurrency());
+  std::vector<std::thread> threads;
+  for (int64_t t = 0; t < count; ++t) {
+    threads.emplace_back([=] {
+      for (int64_t r = rows * t / count; r < rows * (t + 1) / count; ++r) body(r);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// One chain of tensor-core instructions over the whole K, scaled at the end.
+std::vector<float> multiply_unpromoted(const Layer& layer, const Quantized& x, const Quantized& w) {
+  std::vector<float> d(static_cast<std::size_t>(layer.m * layer.n));
+  const float scale = x.scales[0] * w.scales[0];
+  in_threads(layer.m, [&](int64_t row) {
+    for (int64_t col = 0; col < layer.n; ++col) {
+      const uint32_t chain = oct::ref::wgmma_chain_e4m3(x.codes.data() + row * layer.k,
+                                                   w.codes.data() + col * layer.k, layer.k, 0);
+      d[static_cast<std::size_t>(row * layer.n + col)] = scale * std::bit_cast<float>(chain);
+    }
+  });
+  return d;
+}
+
+std::vector<double> multiply_exactly(const Layer& layer) {
+  std::vector<double> d(static_cast<std::size_t>(layer.m * layer.n));
+  in_threads(layer.m, [&](int64_t row) {
+    for (int64_t col = 0; col < layer.n; ++col) {
+      double sum = 0;
+      for (int64_t k = 0; k < layer.k; ++k) {
+        sum += double{bf16(layer.x[row * layer.k + k])} * double{bf16(layer.w[col * layer.k + k])};
+      }
+      d[static_cast<std::size_t>(row * layer.n + col)] = sum;
+    }
+  });
+  return d;
+}
+
+void compare(const std::vector<float>& y, const std::vector<double>& exact, Outcome& outcome) {
+  double error = 0, square = 0, product = 0, both = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double v = y[i];
+    error += (v - exact[i]) * (v - exact[i]);
+    square += exact[i] * exact[i];
+    product += v * exact[i];
+    both += v * v + exact[i] * exact[i];
+  }
+  outcome.relative_error = std::sqrt(error / square);
+  outcome.difference = 1 - 2 * product / both;
+}
+
+std::vector<Outcome> run_layer(const Layer& layer, std::string& plan_text) {
+  const std::vector<double> exact = multiply_exactly(layer);
+  std::vector<Outcome> outcomes;
+  const auto add = [&](const char* method, const char* scales, const char* accumulation,
+                       auto multiply_it) {
+    Outcome outcome{method, scales, accumulation};
+    const auto start = std::chrono::steady_clock::now();
+    const std::vector<float> y = multiply_it();
+    outcome.milliseconds = since(start);
+    compare(y, exact, outcome);
+    outcomes.push_back(outcome);
+  };
+  const Quantized x = quantize(layer.x, layer.m, layer.k, OCTET_BLOCK_1X128, 0);
+  const Quantized w = quantize(layer.w, layer.n, layer.k, OCTET_BLOCK_128X128, 0);
+  add("FP8, fine-grained", "1x128 and 128x128", "promoted to FP32 every 128",
+      [&] { return multiply(layer, x, w, plan_text); });
+  const Quantized xt = quantize(layer.x, layer.m, layer.k, OCTET_BLOCK_1X128,
+                                largest(layer.x, layer.m * layer.k));
+  const Quantized wt = quantize(layer.w, layer.n, layer.k, OCTET_BLOCK_128X128,
+                                largest(layer.w, layer.n * layer.k));
+  std::string ignored;
+  add("FP8, per tensor", "one per matrix", "promoted to FP32 every 128",
+      [&] { return multiply(layer, xt, wt, ignored); });
+  add("FP8, no promotion", "one per matrix", "tensor core alone (14 bits)",
+      [&] { return multiply_unpromoted(layer, xt, wt); });
+  add("BF16", "none needed", "tensor core (FP32, cut)", [&] { return multiply_bf16(layer); });
+  return outcomes;
+}
+
+}  // namespace
+
+int run_demo(const std::string& samples_folder, bool json) {
+  const Safetensors file(samples_folder + "/minilm_ffn.safetensors");
+  nlohmann::json report = nlohmann::json::array();
+  if (!json) {
+    fmt::print("Octet {}: fine-grained FP8 on a real trained layer\n\n", version());
+    fmt::print("Two products of a feed-forward block of all-MiniLM-L6-v2, with the activations of\n"
+               "real sentences. Each is computed in FP8 and compared with the product of the\n"
+               "unquantised operands in double precision. Smaller errors are better.\n");
+  }
+  for (const Layer& layer : find_layers(file)) {
+    std::string plan_text;
+    const std::vector<Outcome> outcomes = run_layer(layer, plan_text);
+    if (json) {
+      nlohmann::json rows = nlohmann::json::array();
+      for (const Outcome& o : outcomes) {
+        rows.push_back({{"method", o.method},
+                        {"scales", o.scales},
+                        {"accumulation", o.accumulation},
+                        {"relative_error", o.relative_error},
+                        {"difference", o.difference},
+                        {"milliseconds", o.milliseconds}});
+      }
+      report.push_back({{"layer", layer.name},
+                        {"m", layer.m},
+                        {"n", layer.n},
+                        {"k", layer.k},
+                        {"plan", plan_text},
+                        {"results", rows}});
+      continue;
+    }
+    fmt::print("\n{}: D[{},{}] = X[{},{}] * W[{},{}]^T\n", layer.name, layer.m, layer.n, layer.m,
+               layer.k, layer.n, layer.k);
+    fmt::print("plan: {}\n\n", plan_text);
+    fmt::print("  {:<18} {:<18} {:<27} {:>9} {:>11} {:>9}\n", "method", "scales", "accumulation",
+               "error", "1 - cos*", "time");
+    for (const Outcome& o : outcomes) {
+      fmt::print("  {:<18} {:<18} {:<27} {:>8.3f}% {:>11.2e} {:>6.1f} ms\n", o.method, o.scales,
+                 o.accumulation, 100 * o.relative_error, o.difference, o.milliseconds);
+    }
+  }
+  if (json) {
+    fmt::print("{}\n", report.dump(2));
+    return 0;
+  }
+  fmt::print("\nerror: |D - exact| / |exact|.   1 - cos*: 1 - 2 sum(xy) / sum(x^2 + y^2), the field's\n"
+             "usual figure.   Backend: the CPU, whose bits are those of Hopper's tensor cores (the\n"
+             "\"no promotion\" row runs the slow instruction model, so its time means nothing).\n");
+  return 0;
+}
+
+}  // namespace octet::tool
