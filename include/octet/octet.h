@@ -1,9 +1,9 @@
 /* Octet's C interface: the contract every other language stands on. Plain C11, no CUDA header.
  *
  * D[M,N] = A[M,K] * B[N,K]^T, both operands K-contiguous. e4m3 operands carry FP32 scales: one for
- * every 1x128 run of A along K, and one for every 128x128 block ("1D2D") or 1x128 run ("1D1D") of B.
- * The arithmetic is fixed to the bit by docs/numerics.md; the CPU backend computes the very bits of
- * Hopper's tensor cores. docs/limits.md lists every sentence a call can refuse with.
+ * every 1x128 run of A along K, and one for every 128x128 block ("1D2D") or 1x128 run ("1D1D") of
+ * B. The arithmetic is fixed to the bit by docs/numerics.md; the CPU backend computes the very bits
+ * of Hopper's tensor cores. docs/limits.md lists every sentence a call can refuse with.
  *
  * How a call goes: describe the work (octet_gemm_problem), ask whether it can be done
  * (octet_supports), plan it (octet_plan_gemm), fill in pointers (octet_gemm_args), run it.
@@ -102,9 +102,9 @@ typedef int32_t octet_scale_granularity;
 
 /* The planner's knowledge of a scale matrix; the strides in octet_scale_matrix say the rest. */
 enum octet_scale_layout_values {
-  OCTET_COLUMN_MAJOR = 0,     /* row_stride 1, k_stride a multiple of 4, data 16-byte aligned    */
-  OCTET_ROW_MAJOR = 1,        /* k_stride 1, any row_stride                                      */
-  OCTET_COLUMN_MAJOR_ODD = 2  /* row_stride 1, any k_stride, any alignment                       */
+  OCTET_COLUMN_MAJOR = 0,    /* row_stride 1, k_stride a multiple of 4, data 16-byte aligned    */
+  OCTET_ROW_MAJOR = 1,       /* k_stride 1, any row_stride                                      */
+  OCTET_COLUMN_MAJOR_ODD = 2 /* row_stride 1, any k_stride, any alignment                       */
 };
 typedef int32_t octet_scale_layout;
 
@@ -127,16 +127,16 @@ typedef struct octet_gemm_problem {
   octet_scale_granularity granularity;
   octet_scale_layout sfa_layout; /* OCTET_COLUMN_MAJOR                                           */
   octet_scale_layout sfb_layout; /* 1D2D: OCTET_ROW_MAJOR; 1D1D: OCTET_COLUMN_MAJOR              */
-  octet_type index_type;   /* of group_offsets (and K-grouped group_counts): I32 or I64          */
-  int32_t packed;          /* K-grouped: the packed form                                         */
-  int32_t zero_padding;    /* contiguous: 1 stores zeros in rows of -1, 0 leaves them untouched  */
-  int32_t split;           /* ranges that K is cut into; 0: the planner chooses                  */
-  int32_t batch_invariant; /* 1: the split depends on N and K alone                              */
-  int32_t sm_budget;       /* SMs the call may use; 0: all                                       */
-  int32_t dependent_launch;/* 1: launched as a programmatic dependent of the kernel before it    */
-  int32_t weights_ready;   /* 1: B and SFB are written by no unfinished kernel                   */
-  int32_t even;            /* tests and benchmarks: 1 draws groups of equal size                 */
-  uint32_t seed;           /* tests and benchmarks: seed of the group sizes and the data         */
+  octet_type index_type;    /* of group_offsets (and K-grouped group_counts): I32 or I64          */
+  int32_t packed;           /* K-grouped: the packed form                                         */
+  int32_t zero_padding;     /* contiguous: 1 stores zeros in rows of -1, 0 leaves them untouched  */
+  int32_t split;            /* ranges that K is cut into; 0: the planner chooses                  */
+  int32_t batch_invariant;  /* 1: the split depends on N and K alone                              */
+  int32_t sm_budget;        /* SMs the call may use; 0: all                                       */
+  int32_t dependent_launch; /* 1: launched as a programmatic dependent of the kernel before it    */
+  int32_t weights_ready;    /* 1: B and SFB are written by no unfinished kernel                   */
+  int32_t even;             /* tests and benchmarks: 1 draws groups of equal size                 */
+  uint32_t seed;            /* tests and benchmarks: seed of the group sizes and the data         */
 } octet_gemm_problem;
 
 /* Dense, e4m3, 1D2D, BF16 result, all sizes 0, one group. */
@@ -169,9 +169,9 @@ typedef struct octet_device_spec {
   double dram_bytes_per_second;
   double fp8_flops_per_second; /* dense, sustained on random data                                */
   double bf16_flops_per_second;
-  double launch_seconds;          /* what a call costs besides its floor                         */
-  int32_t active_clusters[5];     /* most clusters of 1, 2, 4, 8, 16 CTAs resident at once, one
-                                     CTA an SM                                                    */
+  double launch_seconds;      /* what a call costs besides its floor                         */
+  int32_t active_clusters[5]; /* most clusters of 1, 2, 4, 8, 16 CTAs resident at once, one
+                                 CTA an SM                                                    */
   int32_t reserved;
 } octet_device_spec;
 
@@ -246,7 +246,7 @@ typedef struct octet_gemm_args {
   octet_matrix a, b, d;
   octet_matrix c; /* accumulate: same shape and type as D; may be D itself                       */
   octet_scale_matrix sfa, sfb;
-  const void* bias;          /* [N], or [G,N] bias_group_stride apart                            */
+  const void* bias; /* [N], or [G,N] bias_group_stride apart                            */
   int64_t bias_group_stride;
   const void* group_index;
   const void* group_offsets;
@@ -265,7 +265,8 @@ OCTET_API octet_code octet_check(const octet_gemm_plan* plan, const octet_gemm_a
  * run would have to clamp, or that is not finite. */
 OCTET_API octet_code octet_validate(const octet_gemm_plan* plan, const octet_gemm_args* args);
 
-/* ------------------------------------------------------------------------------ CPU backend ---- */
+/* ------------------------------------------------------------------------------ CPU backend ----
+ */
 
 enum octet_isa_values {
   OCTET_ISA_AUTO = 0,
@@ -306,7 +307,8 @@ OCTET_API octet_code octet_cpu_run(const octet_gemm_plan* plan, const octet_gemm
 /* The same by the normative loops of src/ref: short and slow. */
 OCTET_API octet_code octet_ref_run(const octet_gemm_plan* plan, const octet_gemm_args* args);
 
-/* ----------------------------------------------------------------------------- quantisation ---- */
+/* ----------------------------------------------------------------------------- quantisation ----
+ */
 
 enum octet_block_values {
   OCTET_BLOCK_1X128 = 1,  /* one scale for 128 consecutive elements along `axis`                 */
@@ -314,15 +316,15 @@ enum octet_block_values {
 };
 
 enum octet_scale_format_values {
-  OCTET_SCALES_F32 = 0,   /* amax / 448                                                          */
-  OCTET_SCALES_POW2 = 1,  /* the same rounded up to a power of two, stored as FP32               */
-  OCTET_SCALES_UE8M0 = 2  /* powers of two stored as one byte                                    */
+  OCTET_SCALES_F32 = 0,  /* amax / 448                                                          */
+  OCTET_SCALES_POW2 = 1, /* the same rounded up to a power of two, stored as FP32               */
+  OCTET_SCALES_UE8M0 = 2 /* powers of two stored as one byte                                    */
 };
 
 /* x[rows, cols] -> codes and scales, as docs/numerics.md section 3 defines to the bit.
  *
- * K is the axis that blocks run along: cols when axis is 1, rows when axis is 0. codes has the shape
- * of x, or is its transpose [cols, rows] when `transpose` is 1 (axis 0 with transpose gives
+ * K is the axis that blocks run along: cols when axis is 1, rows when axis is 0. codes has the
+ * shape of x, or is its transpose [cols, rows] when `transpose` is 1 (axis 0 with transpose gives
  * K-contiguous operands of weight gradients). codes may be longer than x along K, up to the next
  * multiple of 128: the rest is written as zeros, so that K-grouped tails are clean.
  * scales: element (r, kb): kb counts blocks of 128 along K; r counts the other axis, in elements

@@ -1,4 +1,5 @@
-// Octet for C++17 and newer: a thin header over the C interface (octet.h, which documents every field).
+// Octet for C++17 and newer: a thin header over the C interface (octet.h, which documents every
+// field).
 //
 //   using namespace octet;
 //   GemmProblem problem = GemmProblem::parse("dense_m4096n7168k2048").value();

@@ -1,5 +1,5 @@
-// The C interface: turns C structs into calls of the rooms below and every failure into a code and a
-// sentence. Nothing is thrown across this border and nothing is decided here.
+// The C interface: turns C structs into calls of the rooms below and every failure into a code and
+// a sentence. Nothing is thrown across this border and nothing is decided here.
 #include "octet/octet.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@
 namespace {
 
 using oct::Status;
-using oct::core::Rule;
 using oct::core::refuse;
+using oct::core::Rule;
 
 std::string& last_message() {
   thread_local std::string message;

@@ -1,5 +1,5 @@
-// See check.h. Order: sizes, pointers, pitches, scales, metadata, workspace, overlap; the first rule
-// broken is the one told.
+// See check.h. Order: sizes, pointers, pitches, scales, metadata, workspace, overlap; the first
+// rule broken is the one told.
 #include "core/check.h"
 
 #include <cstdint>
@@ -32,9 +32,12 @@ class Checker {
   Status run() {
     if (Status s = check_structs(); !s.ok()) return s;
     if (Status s = check_shapes(); !s.ok()) return s;
-    if (Status s = check_operand("a", "A", args_.a, p_.in_type, a_groups(), true); !s.ok()) return s;
-    if (Status s = check_operand("b", "B", args_.b, p_.in_type, b_groups(), true); !s.ok()) return s;
-    if (Status s = check_operand("d", "D", args_.d, p_.d_type, d_groups(), false); !s.ok()) return s;
+    if (Status s = check_operand("a", "A", args_.a, p_.in_type, a_groups(), true); !s.ok())
+      return s;
+    if (Status s = check_operand("b", "B", args_.b, p_.in_type, b_groups(), true); !s.ok())
+      return s;
+    if (Status s = check_operand("d", "D", args_.d, p_.d_type, d_groups(), false); !s.ok())
+      return s;
     if (p_.accumulate) {
       if (Status s = check_operand("c", "C", args_.c, p_.d_type, d_groups(), false); !s.ok()) {
         return s;
@@ -85,8 +88,9 @@ class Checker {
 
   static Status extent(const char* arg, int64_t got, int64_t want, const char* meaning) {
     if (got == want) return {};
-    return refuse(Rule::kExtent,
-                  {{"arg", arg}, {"got", text(got)}, {"want", fmt::format("{} ({})", want, meaning)}});
+    return refuse(Rule::kExtent, {{"arg", arg},
+                                  {"got", text(got)},
+                                  {"want", fmt::format("{} ({})", want, meaning)}});
   }
 
   Status check_total(const char* arg, int64_t got) const {
@@ -271,9 +275,8 @@ class Checker {
                     {{"arg", arg}, {"kind", grouping_name(p_.grouping)}, {"want", want}});
     }
     if (!aligned(data, size_of(type))) {
-      return refuse(Rule::kAlignedPointer, {{"arg", arg},
-                                            {"got", pointer_text(data)},
-                                            {"want", text(size_of(type))}});
+      return refuse(Rule::kAlignedPointer,
+                    {{"arg", arg}, {"got", pointer_text(data)}, {"want", text(size_of(type))}});
     }
     return {};
   }
@@ -310,8 +313,8 @@ class Checker {
   Status check_workspace() const {
     if (plan_.workspace_bytes <= 0) return {};
     if (args_.workspace_bytes < plan_.workspace_bytes) {
-      return refuse(Rule::kWorkspace, {{"got", text(args_.workspace_bytes)},
-                                       {"want", text(plan_.workspace_bytes)}});
+      return refuse(Rule::kWorkspace,
+                    {{"got", text(args_.workspace_bytes)}, {"want", text(plan_.workspace_bytes)}});
     }
     if (args_.workspace == nullptr) {
       return refuse(Rule::kMissingPointer,
@@ -350,10 +353,9 @@ class Checker {
          p_.bias_type == OCTET_NONE
              ? 0
              : ((p_.groups - 1) * args_.bias_group_stride + p_.n) * size_of(p_.bias_type)},
-        {"group_index", args_.group_index,
-         p_.grouping == OCTET_CONTIGUOUS ? args_.a.rows * 4 : 0},
+        {"group_index", args_.group_index, p_.grouping == OCTET_CONTIGUOUS ? args_.a.rows * 4 : 0},
         {"group_offsets", args_.group_offsets,
-         p_.grouping == OCTET_OFFSETS                  ? (p_.groups + 1) * index_bytes
+         p_.grouping == OCTET_OFFSETS                   ? (p_.groups + 1) * index_bytes
          : p_.grouping == OCTET_K_GROUPED && !p_.packed ? p_.groups * index_bytes
                                                         : 0},
         {"group_ends", args_.group_ends, p_.grouping == OCTET_ALIGNED ? p_.groups * 4 : 0},

@@ -1,5 +1,5 @@
-// Every rule about the pointers, shapes, strides and overlaps of a call. Pure: reads no operand, and
-// the same on every backend, so that a program moves from CPU to GPU unchanged.
+// Every rule about the pointers, shapes, strides and overlaps of a call. Pure: reads no operand,
+// and the same on every backend, so that a program moves from CPU to GPU unchanged.
 #pragma once
 
 #include "core/status.h"

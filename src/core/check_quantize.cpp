@@ -151,14 +151,16 @@ Status check_quantize(const octet_quantize_args& args) {
     }
     // Two scales in one place would make the written value depend on the order of threads.
     if (stride.got == 0 && stride.count > 1) {
-      return refuse(Rule::kExtent,
-                    {{"arg", stride.name}, {"got", "0"}, {"want", "1 or more: scales are written"}});
+      return refuse(Rule::kExtent, {{"arg", stride.name},
+                                    {"got", "0"},
+                                    {"want", "1 or more: scales are written"}});
     }
   }
   const int64_t x_bytes = matrix_bytes(args.x, args.x_type, 1);
   const int64_t code_bytes = matrix_bytes(args.codes, OCTET_E4M3, 1);
-  const int64_t scale_bytes = span_bytes(
-      size_of(scale_type), 1, {shape.scale_lines, args.row_stride, shape.blocks, args.k_stride});
+  const int64_t scale_bytes =
+      span_bytes(size_of(scale_type), 1,
+                 {shape.scale_lines, args.row_stride, shape.blocks, args.k_stride});
   if (overlap(args.x.data, x_bytes, args.codes.data, code_bytes)) {
     return refuse(Rule::kOverlap, {{"arg", "codes"}, {"other", "x"}});
   }

@@ -10,8 +10,8 @@
 
 namespace oct::core {
 
-// The copy engine's strides are below 2^40 bytes; group strides may span more than one operand. With
-// the limit on whole operands they keep every address computation of the library inside int64.
+// The copy engine's strides are below 2^40 bytes; group strides may span more than one operand.
+// With the limit on whole operands they keep every address computation of the library inside int64.
 inline constexpr int64_t kLargestStride = int64_t{1} << 31;
 inline constexpr int64_t kLargestGroupStride = int64_t{1} << 40;
 inline constexpr int64_t kLargestBytes = int64_t{1} << 62;
@@ -56,14 +56,14 @@ inline bool lies_as(const octet_scale_matrix& x, octet_scale_layout layout, cons
 
 inline int64_t scale_bytes(const octet_scale_matrix& x, const ScaleExtent& e) {
   if (e.rows == 0 || e.blocks == 0 || e.groups == 0) return 0;
-  return span_bytes(
-      4, 1, {e.rows, x.row_stride, e.blocks, x.k_stride, e.groups, e.groups > 1 ? x.group_stride : 0});
+  return span_bytes(4, 1,
+                    {e.rows, x.row_stride, e.blocks, x.k_stride, e.groups,
+                     e.groups > 1 ? x.group_stride : 0});
 }
 
 inline int64_t matrix_bytes(const octet_matrix& x, octet_type type, int64_t groups) {
   if (x.rows == 0 || x.cols == 0 || groups == 0) return 0;
-  return span_bytes(size_of(type), x.cols,
-                    {x.rows, x.ld, groups, groups > 1 ? x.group_stride : 0});
+  return span_bytes(size_of(type), x.cols, {x.rows, x.ld, groups, groups > 1 ? x.group_stride : 0});
 }
 
 }  // namespace oct::core

@@ -1,6 +1,6 @@
-// Sets the processor's floating-point control register to the arithmetic of docs/numerics.md (round to
-// nearest even, nothing flushed to zero, no traps) and restores the caller's on the way out. A caller
-// may run with flush-to-zero or another rounding mode; results must not depend on it.
+// Sets the processor's floating-point control register to the arithmetic of docs/numerics.md (round
+// to nearest even, nothing flushed to zero, no traps) and restores the caller's on the way out. A
+// caller may run with flush-to-zero or another rounding mode; results must not depend on it.
 #pragma once
 
 #include <cfenv>

@@ -24,8 +24,8 @@ Range group_rows(const octet_gemm_problem& problem, const octet_gemm_args& args,
   } else {
     if (g > 0) {
       // Clamped before rounding up, so that no value can overflow.
-      first = round_up(clamp(index_at(args.group_ends, OCTET_I32, g - 1), 0, rows),
-                       problem.alignment);
+      first =
+          round_up(clamp(index_at(args.group_ends, OCTET_I32, g - 1), 0, rows), problem.alignment);
     }
     last = index_at(args.group_ends, OCTET_I32, g);
   }
@@ -48,7 +48,8 @@ Range group_k(const octet_gemm_problem& problem, const octet_gemm_args& args, in
   int64_t first = packed_start;
   int64_t count = index_at(args.group_counts, problem.index_type, g);
   if (!problem.packed) {
-    first = clamp(index_at(args.group_offsets, problem.index_type, g), 0, total) / kBlockK * kBlockK;
+    first =
+        clamp(index_at(args.group_offsets, problem.index_type, g), 0, total) / kBlockK * kBlockK;
   }
   count = clamp(count, 0, total - first);
   if (problem.packed) count = count / kBlockK * kBlockK;

@@ -1,5 +1,6 @@
-// What grouping metadata means, one group or row at a time, with every value clamped so that nothing
-// outside the declared extents is ever addressed. Bad metadata is named by validate.h, not here.
+// What grouping metadata means, one group or row at a time, with every value clamped so that
+// nothing outside the declared extents is ever addressed. Bad metadata is named by validate.h, not
+// here.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ int64_t masked_rows(const octet_gemm_problem& problem, const octet_gemm_args& ar
 // Offsets and aligned: rows of group g, clamped to the rows of A; empty where they decrease.
 Range group_rows(const octet_gemm_problem& problem, const octet_gemm_args& args, int64_t g);
 
-// Contiguous: the group that owns `row`, or -1. The block of `alignment` rows belongs to the index at
-// its first row; rows of the block with another index are padding.
+// Contiguous: the group that owns `row`, or -1. The block of `alignment` rows belongs to the index
+// at its first row; rows of the block with another index are padding.
 int64_t contiguous_owner(const octet_gemm_problem& problem, const octet_gemm_args& args,
                          int64_t row);
 

@@ -172,8 +172,9 @@ Status check_problem(const octet_gemm_problem& p) {
     }
   }
   if (p.index_type != OCTET_I32 && p.index_type != OCTET_I64) {
-    return refuse(Rule::kEnumValue,
-                  {{"arg", "index_type"}, {"got", type_name(p.index_type)}, {"want", "i32 or i64"}});
+    return refuse(Rule::kEnumValue, {{"arg", "index_type"},
+                                     {"got", type_name(p.index_type)},
+                                     {"want", "i32 or i64"}});
   }
   const struct {
     const char* arg;

@@ -3,10 +3,12 @@
 //   problem  = kind "_" [ "g" number ] "m" number "n" number "k" number { "_" option }
 //   kind     = dense | batched | contiguous | offsets | aligned | masked | kgrouped
 //   g        = groups (batch); left out when dense, required otherwise
-//   m        = rows; average rows per group when grouped over M       k = columns; average K per group
+//   m        = rows; average rows per group when grouped over M       k = columns; average K per
+//   group
 //
-// Options print in the order of kOptions below and are read in any order, each at most once; what is
-// left out has the default of octet_gemm_problem_init(). docs/problem-string.md tells it to users.
+// Options print in the order of kOptions below and are read in any order, each at most once; what
+// is left out has the default of octet_gemm_problem_init(). docs/problem-string.md tells it to
+// users.
 #include <charconv>
 #include <functional>
 #include <set>
@@ -40,9 +42,7 @@ constexpr octet_scale_granularity default_granularity(octet_grouping grouping, o
 
 const Option kOptions[] = {
     {"1d1d", "1d1d", false,
-     [](const Problem& p) {
-       return p.granularity == OCTET_1D1D && p.grouping != OCTET_K_GROUPED;
-     },
+     [](const Problem& p) { return p.granularity == OCTET_1D1D && p.grouping != OCTET_K_GROUPED; },
      no_number, [](Problem& p, int64_t) { p.granularity = OCTET_1D1D; }},
     {"bf16in", "in", false, [](const Problem& p) { return p.in_type == OCTET_BF16; }, no_number,
      [](Problem& p, int64_t) { p.in_type = OCTET_BF16; }},

@@ -15,10 +15,11 @@ constexpr octet_code kInvalid = OCTET_INVALID_ARGUMENT;
 constexpr std::array kTexts{
     RuleText{Rule::kNull, kInvalid, "Any call", "{arg} is null: must point to {want}",
              "The one argument that can never be left out."},
-    RuleText{Rule::kStructSize, kInvalid, "Any call",
-             "{arg}.struct_size = {got}: must be {want}; start with {init}()",
-             "Structs carry their size so that a program built against another version, or one that "
-             "forgot to initialise, is told so."},
+    RuleText{
+        Rule::kStructSize, kInvalid, "Any call",
+        "{arg}.struct_size = {got}: must be {want}; start with {init}()",
+        "Structs carry their size so that a program built against another version, or one that "
+        "forgot to initialise, is told so."},
     RuleText{Rule::kTextCapacity, kInvalid, "Any call",
              "capacity = {got}: {want} bytes are needed, terminating zero included",
              "Text is never cut silently."},
@@ -42,23 +43,27 @@ constexpr std::array kTexts{
              "A block of rows with one group index is at least one tile high."},
     RuleText{Rule::kAlignedAlignment, kInvalid, "Problem", "alignment = {got}: must be 1 or more",
              "Aligned offsets take any alignment."},
-    RuleText{Rule::kOtherAlignment, kInvalid, "Problem",
-             "alignment = {got}: must be left at 128 in {kind} problems (only contiguous and aligned "
-             "ones have an alignment)",
-             ""},
-    RuleText{Rule::kOnlyMasked, kInvalid, "Problem",
-             "max_m = {got}: must be 0 in {kind} problems (only masked ones have a buffer per group)",
-             ""},
-    RuleText{Rule::kOnlyContiguous, kInvalid, "Problem",
-             "zero_padding = 0: must be 1 in {kind} problems (only contiguous ones have padding rows "
-             "marked -1)",
-             ""},
+    RuleText{
+        Rule::kOtherAlignment, kInvalid, "Problem",
+        "alignment = {got}: must be left at 128 in {kind} problems (only contiguous and aligned "
+        "ones have an alignment)",
+        ""},
+    RuleText{
+        Rule::kOnlyMasked, kInvalid, "Problem",
+        "max_m = {got}: must be 0 in {kind} problems (only masked ones have a buffer per group)",
+        ""},
+    RuleText{
+        Rule::kOnlyContiguous, kInvalid, "Problem",
+        "zero_padding = 0: must be 1 in {kind} problems (only contiguous ones have padding rows "
+        "marked -1)",
+        ""},
     RuleText{Rule::kOnlyKGrouped, kInvalid, "Problem",
              "packed = 1: must be 0 in {kind} problems (only K-grouped ones can be packed)", ""},
-    RuleText{Rule::kIndexType, kInvalid, "Problem",
-             "index_type = {got}: must be i32 in {kind} problems (offsets and K-grouped ones take i64 "
-             "too)",
-             ""},
+    RuleText{
+        Rule::kIndexType, kInvalid, "Problem",
+        "index_type = {got}: must be i32 in {kind} problems (offsets and K-grouped ones take i64 "
+        "too)",
+        ""},
     RuleText{Rule::kBf16Granularity, kInvalid, "Problem",
              "granularity = {got}: must be none with BF16 operands (they carry no scales)", ""},
     RuleText{Rule::kE4m3Granularity, kInvalid, "Problem",
@@ -82,8 +87,8 @@ constexpr std::array kTexts{
              "device {device} has compute capability {got}: must be 9.0 (Hopper); the CPU backend "
              "computes the same bits anywhere",
              "The kernels are Hopper's own instructions."},
-    RuleText{Rule::kNoKernel, OCTET_UNSUPPORTED, "Device and plan",
-             "{problem} on {device}: {want}", "No kernel of this build computes it."},
+    RuleText{Rule::kNoKernel, OCTET_UNSUPPORTED, "Device and plan", "{problem} on {device}: {want}",
+             "No kernel of this build computes it."},
     RuleText{Rule::kPlanString, kInvalid, "Device and plan",
              "plan string, at character {got}: {want}", ""},
     RuleText{Rule::kPlanSplit, kInvalid, "Device and plan",
@@ -95,17 +100,19 @@ constexpr std::array kTexts{
              "Shapes in the arguments must agree with the problem."},
     RuleText{Rule::kLeadingDimension, kInvalid, "Arguments",
              "{arg}.ld = {got}: must be at least {arg}.cols = {want}", "Rows must not overlap."},
-    RuleText{Rule::kPitch, kInvalid, "Arguments",
-             "{arg}.ld = {got}: must be a multiple of {want} elements (16 bytes; rows of {matrix} are "
-             "read by the copy engine)",
-             "K itself may be anything: pad the pitch, not the problem."},
+    RuleText{
+        Rule::kPitch, kInvalid, "Arguments",
+        "{arg}.ld = {got}: must be a multiple of {want} elements (16 bytes; rows of {matrix} are "
+        "read by the copy engine)",
+        "K itself may be anything: pad the pitch, not the problem."},
     RuleText{Rule::kGroupStride, kInvalid, "Arguments",
              "{arg}.group_stride = {got}: must be {want}",
              "Groups of a result must not overlap; inputs may repeat (stride 0)."},
-    RuleText{Rule::kGroupStridePitch, kInvalid, "Arguments",
-             "{arg}.group_stride = {got}: must be a multiple of {want} elements (16 bytes; {matrix} is "
-             "read by the copy engine)",
-             ""},
+    RuleText{
+        Rule::kGroupStridePitch, kInvalid, "Arguments",
+        "{arg}.group_stride = {got}: must be a multiple of {want} elements (16 bytes; {matrix} is "
+        "read by the copy engine)",
+        ""},
     RuleText{Rule::kMissingPointer, kInvalid, "Arguments", "{arg} is null: must point to {want}",
              "Only an empty operand may be null."},
     RuleText{Rule::kAlignedPointer, kInvalid, "Arguments",
@@ -121,7 +128,8 @@ constexpr std::array kTexts{
     RuleText{Rule::kOverlap, kInvalid, "Arguments",
              "{arg} overlaps {other}: what is written must not share memory with what is read", ""},
     RuleText{Rule::kPartialC, kInvalid, "Arguments",
-             "c overlaps d: c must be d itself (same data, ld and group_stride) or apart from it", ""},
+             "c overlaps d: c must be d itself (same data, ld and group_stride) or apart from it",
+             ""},
     RuleText{Rule::kMissingMetadata, kInvalid, "Arguments",
              "{arg} is null: {kind} problems read {want}", ""},
     RuleText{Rule::kPackedColumns, kInvalid, "Arguments",
@@ -136,11 +144,14 @@ constexpr std::array kTexts{
     RuleText{Rule::kIsa, OCTET_UNSUPPORTED, "Arguments",
              "isa = {got}: must be one this processor has: {want}", ""},
 
-    RuleText{Rule::kBadIndex, kInvalid, "Found by validate", "group_index[{i}] = {got}: must be -1 or "
-             "from 0 to {want}", "A run treats such a row as padding."},
-    RuleText{Rule::kMixedBlock, kInvalid, "Found by validate",
-             "group_index[{i}] = {got}: must be {want} or -1, as its block of {alignment} rows begins",
+    RuleText{Rule::kBadIndex, kInvalid, "Found by validate",
+             "group_index[{i}] = {got}: must be -1 or "
+             "from 0 to {want}",
              "A run treats such a row as padding."},
+    RuleText{
+        Rule::kMixedBlock, kInvalid, "Found by validate",
+        "group_index[{i}] = {got}: must be {want} or -1, as its block of {alignment} rows begins",
+        "A run treats such a row as padding."},
     RuleText{Rule::kBadOffset, kInvalid, "Found by validate",
              "{arg}[{i}] = {got}: must be from 0 to {want}", "A run clamps it."},
     RuleText{Rule::kDecreasing, kInvalid, "Found by validate",
@@ -148,9 +159,10 @@ constexpr std::array kTexts{
              "A run takes the group as empty."},
     RuleText{Rule::kBadCount, kInvalid, "Found by validate",
              "group_counts[{i}] = {got}: must be from 0 to {want}", "A run clamps it."},
-    RuleText{Rule::kKStart, kInvalid, "Found by validate",
-             "group_offsets[{i}] = {got}: must be a multiple of 128 (a group's K starts on a scale)",
-             "A run rounds it down."},
+    RuleText{
+        Rule::kKStart, kInvalid, "Found by validate",
+        "group_offsets[{i}] = {got}: must be a multiple of 128 (a group's K starts on a scale)",
+        "A run rounds it down."},
     RuleText{Rule::kKMultiple, kInvalid, "Found by validate",
              "group_counts[{i}] = {got}: must be a multiple of 128 in the packed form",
              "A run rounds it down."},
@@ -168,8 +180,8 @@ constexpr std::array kTexts{
              "codes has x's shape (transposed if asked), its K rounded up to 128 at most."},
 
     RuleText{Rule::kOutOfMemory, OCTET_OUT_OF_MEMORY, "Faults", "out of memory: {want}", ""},
-    RuleText{Rule::kInternal, OCTET_INTERNAL, "Faults",
-             "internal fault: {want}; please report it", "A fault of this library."},
+    RuleText{Rule::kInternal, OCTET_INTERNAL, "Faults", "internal fault: {want}; please report it",
+             "A fault of this library."},
 };
 
 constexpr bool in_order() {

@@ -1,5 +1,5 @@
-// Every sentence that the library refuses with, in one table. Checks name a rule and its values; the
-// tests assert each sentence; docs/limits.md is printed from the same table.
+// Every sentence that the library refuses with, in one table. Checks name a rule and its values;
+// the tests assert each sentence; docs/limits.md is printed from the same table.
 #pragma once
 
 #include <cstdint>

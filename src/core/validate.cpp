@@ -1,5 +1,5 @@
-// Names what is wrong with grouping metadata and scales in host memory; see check.h. A run never needs
-// this: it clamps. This is for the person who wonders why a group came out empty.
+// Names what is wrong with grouping metadata and scales in host memory; see check.h. A run never
+// needs this: it clamps. This is for the person who wonders why a group came out empty.
 #include <cmath>
 #include <vector>
 

@@ -1,4 +1,5 @@
-// See views.h. Every value read from grouping metadata is clamped here before it becomes an address.
+// See views.h. Every value read from grouping metadata is clamped here before it becomes an
+// address.
 #include "core/views.h"
 
 #include "core/float_types.h"

@@ -1,6 +1,6 @@
-// Turns a grouped call into dense pieces. Backends that run in host memory (ref, cpu) compute a list
-// of plain dense GEMMs; this file is the only one that knows what the groupings mean and how bad
-// grouping metadata is clamped. Nothing here reads A, B, C, D or scales.
+// Turns a grouped call into dense pieces. Backends that run in host memory (ref, cpu) compute a
+// list of plain dense GEMMs; this file is the only one that knows what the groupings mean and how
+// bad grouping metadata is clamped. Nothing here reads A, B, C, D or scales.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ struct DenseView {
   int64_t a_ld = 0;
   const void* b = nullptr;  // [n,k], rows b_ld elements apart
   int64_t b_ld = 0;
-  ScaleView sfa;                 // row = row of A
-  ScaleView sfb;                 // row = row of B / sfb_rows
-  int64_t sfb_rows = 128;        // 128 (1D2D) or 1 (1D1D)
+  ScaleView sfa;           // row = row of A
+  ScaleView sfb;           // row = row of B / sfb_rows
+  int64_t sfb_rows = 128;  // 128 (1D2D) or 1 (1D1D)
   octet_type d_type = OCTET_BF16;
   void* d = nullptr;  // [m,n]
   int64_t d_ld = 0;

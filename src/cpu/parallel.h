@@ -1,5 +1,5 @@
-// Threads of one call: created by the call, joined before it returns, none when one is enough. No pool
-// outlives a call, so the library can be loaded before a fork and holds no process-wide state.
+// Threads of one call: created by the call, joined before it returns, none when one is enough. No
+// pool outlives a call, so the library can be loaded before a fork and holds no process-wide state.
 #pragma once
 
 #include <algorithm>
@@ -18,9 +18,9 @@ inline int thread_count(int wanted) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-// Runs body(worker) for worker 0 .. workers-1, worker 0 on the calling thread. If the system refuses a
-// thread the caller does its work: the body must not depend on workers running at the same time. The
-// first exception is rethrown after all have ended.
+// Runs body(worker) for worker 0 .. workers-1, worker 0 on the calling thread. If the system
+// refuses a thread the caller does its work: the body must not depend on workers running at the
+// same time. The first exception is rethrown after all have ended.
 template <typename Body>
 void parallel_workers(int workers, const Body& body) {
   std::exception_ptr error;

@@ -1,6 +1,7 @@
 // See quantize.h. Work is cut into tiles of 128 x 128 elements: rows of x are widened to FP32 in a
-// buffer, scales are found, and codes are written row by row or transposed. Inner loops are branch-free
-// so that the compiler turns them into vector code; each step gives the bits of quantize_formula.h.
+// buffer, scales are found, and codes are written row by row or transposed. Inner loops are
+// branch-free so that the compiler turns them into vector code; each step gives the bits of
+// quantize_formula.h.
 #include "cpu/quantize.h"
 
 #include <algorithm>
@@ -38,7 +39,8 @@ void widen_row(const void* data, octet_type type, int64_t first, int64_t n, floa
     return;
   }
   for (int64_t i = 0; i < n; ++i) {
-    // Exponent and mantissa moved into place and rescaled by a multiplication: exact, subnormals too.
+    // Exponent and mantissa moved into place and rescaled by a multiplication: exact, subnormals
+    // too.
     const uint32_t sign = (codes[i] & 0x8000u) << 16;
     const uint32_t magnitude = codes[i] & 0x7fffu;
     const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
@@ -78,7 +80,8 @@ void encode_row(const float* x, const float* inverse, int64_t n, uint8_t* out) {
 class Quantizer {
  public:
   explicit Quantizer(const octet_quantize_args& args)
-      : args_(args), shape_(core::quantize_shape(args)),
+      : args_(args),
+        shape_(core::quantize_shape(args)),
         line_tiles_(core::ceil_div(shape_.lines, kTile)) {}
 
   int64_t tiles() const { return line_tiles_ * shape_.blocks; }
@@ -202,7 +205,8 @@ class Quantizer {
     } else {
       for (int64_t c = 0; c < tile.cols; ++c) {
         uint8_t* line = out + (col0 + c) * ld + row0;
-        for (int64_t r = 0; r < tile.rows; ++r) line[r] = tile.codes[static_cast<std::size_t>(r * kTile + c)];
+        for (int64_t r = 0; r < tile.rows; ++r)
+          line[r] = tile.codes[static_cast<std::size_t>(r * kTile + c)];
       }
     }
     if (block + 1 == shape_.blocks) clear_tail(tile, line_tile);

@@ -10,8 +10,7 @@ bool isa_available(octet_isa isa) { return isa == OCTET_ISA_AUTO || isa == OCTET
 
 Status run(const core::Work& work, const Options& options, Report* report) {
   if (!isa_available(options.isa)) {
-    return core::refuse(core::Rule::kIsa,
-                        {{"got", core::text(options.isa)}, {"want", "portable"}});
+    return core::refuse(core::Rule::kIsa, {{"got", core::text(options.isa)}, {"want", "portable"}});
   }
   ref::run(work);
   if (report != nullptr) *report = {OCTET_ISA_PORTABLE, 1, 0};

@@ -1,6 +1,6 @@
 // The small floating-point formats as bit patterns: e4m3, BF16 and FP16 to and from FP32, integers
-// only, so that host, device and constant expressions agree. Rounding is to nearest even everywhere;
-// nothing is flushed to zero; every NaN becomes the format's canonical one.
+// only, so that host, device and constant expressions agree. Rounding is to nearest even
+// everywhere; nothing is flushed to zero; every NaN becomes the format's canonical one.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ OCTET_HD constexpr uint32_t shift_right_nearest_even(uint32_t sig, int shift) {
   return quotient + (rest > half || (rest == half && (quotient & 1u)) ? 1u : 0u);
 }
 
-// Magnitude of a finite FP32 value as a code with `mantissa` mantissa bits and exponent bias `bias`,
-// unbounded above: the caller decides what overflow means.
+// Magnitude of a finite FP32 value as a code with `mantissa` mantissa bits and exponent bias
+// `bias`, unbounded above: the caller decides what overflow means.
 OCTET_HD constexpr uint32_t narrow_magnitude(uint32_t magnitude, int mantissa, int bias) {
   const int field = static_cast<int>(magnitude >> 23);
   const int exponent = field == 0 ? -126 : field - 127;
@@ -84,7 +84,8 @@ OCTET_HD constexpr uint32_t bf16_to_f32(uint16_t code) {
 
 OCTET_HD constexpr uint16_t f32_to_bf16(uint32_t f) {
   if (is_nan_f32(f)) return kCanonicalNanBf16;
-  return static_cast<uint16_t>((f + 0x7fffu + ((f >> 16) & 1u)) >> 16);  // overflow reaches infinity
+  return static_cast<uint16_t>((f + 0x7fffu + ((f >> 16) & 1u)) >>
+                               16);  // overflow reaches infinity
 }
 
 OCTET_HD constexpr uint32_t f16_to_f32(uint16_t code) {

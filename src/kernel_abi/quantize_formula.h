@@ -1,5 +1,6 @@
-// The quantisation formula, shared by CPU and GPU (docs/numerics.md, section 3): the scale of a block
-// from its largest magnitude, and the code of one element. One place, so that no backend can differ.
+// The quantisation formula, shared by CPU and GPU (docs/numerics.md, section 3): the scale of a
+// block from its largest magnitude, and the code of one element. One place, so that no backend can
+// differ.
 #pragma once
 
 #include <cstdint>

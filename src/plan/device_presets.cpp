@@ -101,7 +101,8 @@ Status check_device(const octet_device_spec& device) {
   if (device.compute_major != 9 || device.compute_minor != 0) {
     return core::refuse(core::Rule::kDeviceArchitecture,
                         {{"device", std::string(device_name(device))},
-                         {"got", fmt::format("{}.{}", device.compute_major, device.compute_minor)}});
+                         {"got",
+                          fmt::format("{}.{}", device.compute_major, device.compute_minor)}});
   }
   return {};
 }

@@ -1,6 +1,6 @@
-// How many ranges a batch_invariant plan cuts K into. A function of N and K alone: not of the device,
-// the SM budget, a tuned table or the number of rows, so that a row of D has the same bits in any
-// batch. Chosen so that small N still occupies about 132 SMs in decode, where it matters.
+// How many ranges a batch_invariant plan cuts K into. A function of N and K alone: not of the
+// device, the SM budget, a tuned table or the number of rows, so that a row of D has the same bits
+// in any batch. Chosen so that small N still occupies about 132 SMs in decode, where it matters.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace oct::plan {
 
 constexpr int invariant_split(int64_t n, int64_t k) {
   constexpr int64_t kTypicalSms = 132;
-  constexpr int64_t kRowsPerTile = 64;    // of B, in decode
-  constexpr int64_t kFewestBlocks = 4;    // K-blocks in a range, to be worth a reduction
-  constexpr int kMostRanges = 8;          // a portable cluster
+  constexpr int64_t kRowsPerTile = 64;  // of B, in decode
+  constexpr int64_t kFewestBlocks = 4;  // K-blocks in a range, to be worth a reduction
+  constexpr int kMostRanges = 8;        // a portable cluster
   const int64_t tiles = core::ceil_div(n, kRowsPerTile);
   const int64_t blocks = core::ceil_div(k, core::kBlockK);
   int split = 1;

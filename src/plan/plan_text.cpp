@@ -1,6 +1,7 @@
 // The plan as text and back:
 //   PROBLEM @ DEVICE: kernel=NAME split=N sms=N workspace=N us=X
-// One line that names a computation entirely: with the inputs it determines every bit of the result.
+// One line that names a computation entirely: with the inputs it determines every bit of the
+// result.
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -14,8 +15,8 @@
 namespace oct::plan {
 namespace {
 
-using core::Rule;
 using core::refuse;
+using core::Rule;
 
 class Reader {
  public:
@@ -104,8 +105,8 @@ std::string_view bounded(const char (&name)[kRoom]) {
 
 std::string to_string(const octet_gemm_plan& plan) {
   return fmt::format("{} @ {}: kernel={} split={} sms={} workspace={} us={}",
-                     core::to_string(plan.problem), bounded(plan.device), bounded(plan.kernel), plan.split, plan.sms,
-                     plan.workspace_bytes, plan.predicted_us);
+                     core::to_string(plan.problem), bounded(plan.device), bounded(plan.kernel),
+                     plan.split, plan.sms, plan.workspace_bytes, plan.predicted_us);
 }
 
 Status parse_plan(std::string_view text, octet_gemm_plan& plan) { return Reader(text).parse(plan); }

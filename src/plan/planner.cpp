@@ -14,8 +14,8 @@
 namespace oct::plan {
 namespace {
 
-using core::Rule;
 using core::refuse;
+using core::Rule;
 
 void copy_name(char* to, std::size_t room, std::string_view name) {
   std::memset(to, 0, room);

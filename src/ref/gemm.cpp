@@ -54,8 +54,8 @@ float sum_ranges(const DenseView& v, int64_t m, int64_t n) {
   for (int i = 0; i < v.split; ++i) {
     const core::BlockRange range = core::split_range(blocks, v.split, i);
     if (range.first == range.last) continue;
-    const float acc = v.in_type == OCTET_E4M3 ? accumulate_e4m3(v, m, n, range)
-                                              : accumulate_bf16(v, m, n, range);
+    const float acc =
+        v.in_type == OCTET_E4M3 ? accumulate_e4m3(v, m, n, range) : accumulate_bf16(v, m, n, range);
     sum = first ? acc : sum + acc;
     first = false;
   }

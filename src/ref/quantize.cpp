@@ -72,22 +72,24 @@ void quantize(const octet_quantize_args& args) {
   const core::FpEnvironment environment;
   const Access at(args);
   const bool power_of_two = args.scale_format != OCTET_SCALES_F32;
-  for_each_block(args, at.shape, [&](int64_t scale_line, int64_t block, int64_t l0, int64_t l1,
-                                     int64_t k0, int64_t k1) {
-    float amax = args.amax_min;
-    for (int64_t l = l0; l < l1; ++l) {
-      for (int64_t k = k0; k < k1; ++k) {
-        const float x = std::fabs(at.x(l, k));
-        if (std::isfinite(x)) amax = std::max(amax, x);
-      }
-    }
-    const float scale = quantize::block_scale(amax, power_of_two);
-    const float inverse = quantize::inverse_scale(scale);
-    at.set_scale(scale_line, block, scale);
-    for (int64_t l = l0; l < l1; ++l) {
-      for (int64_t k = k0; k < k1; ++k) at.code(l, k) = quantize::code(at.x(l, k), inverse);
-    }
-  });
+  for_each_block(args, at.shape,
+                 [&](int64_t scale_line, int64_t block, int64_t l0, int64_t l1, int64_t k0,
+                     int64_t k1) {
+                   float amax = args.amax_min;
+                   for (int64_t l = l0; l < l1; ++l) {
+                     for (int64_t k = k0; k < k1; ++k) {
+                       const float x = std::fabs(at.x(l, k));
+                       if (std::isfinite(x)) amax = std::max(amax, x);
+                     }
+                   }
+                   const float scale = quantize::block_scale(amax, power_of_two);
+                   const float inverse = quantize::inverse_scale(scale);
+                   at.set_scale(scale_line, block, scale);
+                   for (int64_t l = l0; l < l1; ++l) {
+                     for (int64_t k = k0; k < k1; ++k)
+                       at.code(l, k) = quantize::code(at.x(l, k), inverse);
+                   }
+                 });
   for (int64_t l = 0; l < at.shape.lines; ++l) {
     for (int64_t k = at.shape.k; k < at.shape.codes_k; ++k) at.code(l, k) = 0;
   }
@@ -96,15 +98,16 @@ void quantize(const octet_quantize_args& args) {
 void dequantize(const octet_quantize_args& args) {
   const core::FpEnvironment environment;
   const Access at(args);
-  for_each_block(args, at.shape, [&](int64_t scale_line, int64_t block, int64_t l0, int64_t l1,
-                                     int64_t k0, int64_t k1) {
-    const float scale = at.scale(scale_line, block);
-    for (int64_t l = l0; l < l1; ++l) {
-      for (int64_t k = k0; k < k1; ++k) {
-        at.set_x(l, k, core::e4m3_to_f32(at.code(l, k)) * scale);
-      }
-    }
-  });
+  for_each_block(args, at.shape,
+                 [&](int64_t scale_line, int64_t block, int64_t l0, int64_t l1, int64_t k0,
+                     int64_t k1) {
+                   const float scale = at.scale(scale_line, block);
+                   for (int64_t l = l0; l < l1; ++l) {
+                     for (int64_t k = k0; k < k1; ++k) {
+                       at.set_x(l, k, core::e4m3_to_f32(at.code(l, k)) * scale);
+                     }
+                   }
+                 });
 }
 
 }  // namespace oct::ref

@@ -1,5 +1,6 @@
 // The normative model of one WGMMA instruction, one output element at a time (docs/numerics.md
-// section 1). Integers only, for host and device: this is the law that every backend is compared with.
+// section 1). Integers only, for host and device: this is the law that every backend is compared
+// with.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +43,8 @@ OCTET_HD inline int64_t cut(uint32_t significand, int shift) {
   return shift > 31 ? 0 : static_cast<int64_t>(significand >> shift);
 }
 
-// sum * 2^unit as binary32 with `mantissa` stored bits, cut toward zero. Zero, and what is cut to zero,
-// is +0; 2^128 and beyond is infinity; subnormals are kept.
+// sum * 2^unit as binary32 with `mantissa` stored bits, cut toward zero. Zero, and what is cut to
+// zero, is +0; 2^128 and beyond is infinity; subnormals are kept.
 OCTET_HD inline uint32_t normalise(int64_t sum, int unit, int mantissa) {
   if (sum == 0) return 0;
   const bool negative = sum < 0;
@@ -56,8 +57,8 @@ OCTET_HD inline uint32_t normalise(int64_t sum, int unit, int mantissa) {
   magnitude = drop > 0 ? (drop > 63 ? 0 : magnitude >> drop) : magnitude << -drop;
   if (magnitude == 0) return 0;
   const uint32_t sign = negative ? 0x80000000u : 0u;
-  const uint32_t fraction =
-      (static_cast<uint32_t>(magnitude) & ((1u << mantissa) - 1u)) << (23 - mantissa);
+  const uint32_t fraction = (static_cast<uint32_t>(magnitude) & ((1u << mantissa) - 1u))
+                            << (23 - mantissa);
   if (!(magnitude >> mantissa)) return sign | fraction;
   if (exponent > 127) return sign | 0x7f800000u;
   return sign | static_cast<uint32_t>(exponent + 127) << 23 | fraction;
@@ -106,9 +107,9 @@ OCTET_HD inline uint32_t wgmma(const typename Format::Code* a, const typename Fo
   int64_t sum = c.negative ? -term : term;
   for (int i = 0; i < count; ++i) {
     const Operand x = Format::decode(a[i]), y = Format::decode(b[i]);
-    const int64_t product = cut(x.significand * y.significand,
-                                largest - x.exponent - y.exponent + Format::kProductFraction -
-                                    Format::kFraction);
+    const int64_t product =
+        cut(x.significand * y.significand,
+            largest - x.exponent - y.exponent + Format::kProductFraction - Format::kFraction);
     sum += x.negative != y.negative ? -product : product;
   }
   return normalise(sum, largest - Format::kFraction, Format::kMantissa);
@@ -123,12 +124,13 @@ OCTET_HD inline uint32_t wgmma_bf16_k16(const uint16_t* a, const uint16_t* b, ui
 
 // A chain of instructions over `k` elements, each one's result the next one's accumulator.
 template <typename Format>
-OCTET_HD inline uint32_t wgmma_chain(const typename Format::Code* a,
-                                     const typename Format::Code* b, int64_t k, uint32_t c_bits) {
+OCTET_HD inline uint32_t wgmma_chain(const typename Format::Code* a, const typename Format::Code* b,
+                                     int64_t k, uint32_t c_bits) {
   for (int64_t i = 0; i < k; i += Format::kProducts) {
     const int64_t left = k - i;
-    c_bits = wgmma<Format>(
-        a + i, b + i, left < Format::kProducts ? static_cast<int>(left) : Format::kProducts, c_bits);
+    c_bits = wgmma<Format>(a + i, b + i,
+                           left < Format::kProducts ? static_cast<int>(left) : Format::kProducts,
+                           c_bits);
   }
   return c_bits;
 }

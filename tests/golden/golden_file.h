@@ -1,11 +1,12 @@
-// Golden files of single and chained tensor-core instructions: what an H200 computed, with the inputs.
+// Golden files of single and chained tensor-core instructions: what an H200 computed, with the
+// inputs.
 //
-// Layout, little-endian: "OCTETGLD", u32 version (1), u32 format (1 e4m3, 2 bf16), u32 sections, u32 0;
-// then each section: u32 class, u32 steps (instructions in the chain), u32 tiles, u32 0, and
+// Layout, little-endian: "OCTETGLD", u32 version (1), u32 format (1 e4m3, 2 bf16), u32 sections,
+// u32 0; then each section: u32 class, u32 steps (instructions in the chain), u32 tiles, u32 0, and
 //   A [tiles][steps][64 rows][32 bytes]   B [tiles][steps][8 columns][32 bytes]
 //   C [tiles][64][8] u32                  D [tiles][64][8] u32
-// and last a u64: FNV-1a of all bytes before it. A tile's rows and columns share inputs, so 512 results
-// cost 2,304 bytes of operands.
+// and last a u64: FNV-1a of all bytes before it. A tile's rows and columns share inputs, so 512
+// results cost 2,304 bytes of operands.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +25,13 @@ inline constexpr int kTileA = kRows * kStepBytes, kTileB = kCols * kStepBytes;
 inline constexpr int kTileC = kRows * kCols;
 inline constexpr uint32_t kE4m3 = 1, kBf16 = 2;
 
-inline constexpr const char* kClassNames[] = {
-    "gaussian, c=0",     "gaussian, fp32 c",  "wide exponents",    "subnormals",
-    "cancellation",      "one large + small", "all near max",      "large accumulators",
-    "sparse zeros (+-0)", "terms near the cut", "any finite a,b,c", "underflow",
-    "c = any 32 bits",   "NaN / Inf inputs"};
+inline constexpr const char* kClassNames[] = {"gaussian, c=0",      "gaussian, fp32 c",
+                                              "wide exponents",     "subnormals",
+                                              "cancellation",       "one large + small",
+                                              "all near max",       "large accumulators",
+                                              "sparse zeros (+-0)", "terms near the cut",
+                                              "any finite a,b,c",   "underflow",
+                                              "c = any 32 bits",    "NaN / Inf inputs"};
 inline constexpr uint32_t kClasses = 14;
 
 struct Section {

@@ -1,5 +1,6 @@
-// The 14 classes of input that the instruction model is tested with: what ordinary data looks like, and
-// every corner where a different rule would give different bits. Deterministic for a given seed.
+// The 14 classes of input that the instruction model is tested with: what ordinary data looks like,
+// and every corner where a different rule would give different bits. Deterministic for a given
+// seed.
 #pragma once
 
 #include <bit>
@@ -16,7 +17,8 @@ namespace oct::golden {
 class Generator {
  public:
   Generator(uint32_t format, uint32_t input_class, uint64_t seed)
-      : e4m3_(format == kE4m3), class_(input_class),
+      : e4m3_(format == kE4m3),
+        class_(input_class),
         random_(seed * 1000003 + format * 7919 + input_class) {}
 
   void fill(Section& s, uint32_t tile) {
@@ -136,8 +138,9 @@ class Generator {
       case 9: return f32(-10, 12);
       case 10: return f32(-126, 127);
       case 11:
-        return tile_ & 1 ? 0
-                         : static_cast<uint32_t>(random_() & (random_() & 1 ? 0x8000ffffu : 0x807fffffu));
+        return tile_ & 1
+                   ? 0
+                   : static_cast<uint32_t>(random_() & (random_() & 1 ? 0x8000ffffu : 0x807fffffu));
       case 12: {
         auto c = static_cast<uint32_t>(random_());
         if (one_in(4)) c = (c & 0x80000000u) | 0x7f800000u | (random_() & 1 ? 0 : c & 0x7fffff);

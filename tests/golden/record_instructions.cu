@@ -3,8 +3,9 @@
 //   record_instructions FOLDER            writes instructions_e4m3.bin and instructions_bf16.bin
 //   record_instructions --soak SECONDS    random operands without end, the model run on the device
 //
-// Build: nvcc -O3 -std=c++20 -gencode=arch=compute_90a,code=sm_90a -Isrc -Itests record_instructions.cu
-// Every recorded result is compared with the model; the counts are printed. Exit 1 on a mismatch.
+// Build: nvcc -O3 -std=c++20 -gencode=arch=compute_90a,code=sm_90a -Isrc -Itests
+// record_instructions.cu Every recorded result is compared with the model; the counts are printed.
+// Exit 1 on a mismatch.
 #include <cuda_runtime.h>
 
 #include <chrono>
@@ -30,7 +31,8 @@ void check(cudaError_t error, const char* what) {
 
 // ------------------------------------------------------------------------------------- device ----
 
-// No-swizzle K-major operand: matrices of 8 rows x 16 bytes, 128 bytes each, two side by side along K.
+// No-swizzle K-major operand: matrices of 8 rows x 16 bytes, 128 bytes each, two side by side along
+// K.
 __device__ int core_offset(int row, int byte) {
   return row / 8 * 256 + byte / 16 * 128 + row % 8 * 16 + byte % 16;
 }
@@ -50,9 +52,10 @@ __device__ void wgmma_m64n8(float (&d)[4], uint64_t a, uint64_t b) {
   pin(d);
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
   if constexpr (kE4m3) {
-    asm volatile("wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {%0,%1,%2,%3}, %4, %5, 1, 1, 1;"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "l"(a), "l"(b));
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {%0,%1,%2,%3}, %4, %5, 1, 1, 1;"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "l"(a), "l"(b));
   } else {
     asm volatile(
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0,%1,%2,%3}, %4, %5, 1, 1, 1, 0, 0;"
@@ -75,8 +78,8 @@ struct Operands {
 
 // One tile a CTA of 128 threads.
 template <bool kE4m3>
-__global__ void __launch_bounds__(128) run_tiles(const uint8_t* a, const uint8_t* b,
-                                                 const uint32_t* c, uint32_t* d, int steps) {
+__global__ void __launch_bounds__(128)
+    run_tiles(const uint8_t* a, const uint8_t* b, const uint32_t* c, uint32_t* d, int steps) {
   __shared__ Operands shared;
   const int64_t tile = blockIdx.x;
   float acc[4];
@@ -111,8 +114,8 @@ __device__ uint32_t mix(uint64_t x) {
   return static_cast<uint32_t>(x >> 7);
 }
 
-// A soak round draws its regime: bit 0 exponents in a narrow band (else all codes, for BF16 the middle
-// of the range), bit 1 many zeros, bit 2 accumulators of very different size.
+// A soak round draws its regime: bit 0 exponents in a narrow band (else all codes, for BF16 the
+// middle of the range), bit 1 many zeros, bit 2 accumulators of very different size.
 struct Regime {
   uint32_t bits;
   int low, span;
@@ -146,7 +149,8 @@ template <bool kE4m3>
 __global__ void __launch_bounds__(128) soak(uint64_t seed, int rounds, SoakCounts* counts) {
   __shared__ Operands shared;
   for (int round = 0; round < rounds; ++round) {
-    const uint64_t key = (seed + static_cast<uint64_t>(blockIdx.x) * rounds + round) * 0x9e3779b97f4a7c15ull;
+    const uint64_t key =
+        (seed + static_cast<uint64_t>(blockIdx.x) * rounds + round) * 0x9e3779b97f4a7c15ull;
     const uint32_t h = mix(key);
     Regime g{h & 7, 0, 0};
     g.span = 1 + static_cast<int>((h >> 16) % (kE4m3 ? 8 : 60));
@@ -161,12 +165,16 @@ __global__ void __launch_bounds__(128) soak(uint64_t seed, int rounds, SoakCount
     float acc[4];
     uint32_t c[4];
     for (int i = 0; i < 4; ++i) {
-      const uint32_t r = mix(key + 777 + threadIdx.x * 4 + i), e = mix(key + 99991 + threadIdx.x * 4 + i);
+      const uint32_t r = mix(key + 777 + threadIdx.x * 4 + i),
+                     e = mix(key + 99991 + threadIdx.x * 4 + i);
       int centre = kE4m3 ? (g.bits & 1 ? 113 + 2 * g.low + g.span : 133)
                          : (g.bits & 1 ? 2 * g.low + g.span - 127 : 127);
       const int field = g.bits & 4 ? centre - 28 + static_cast<int>(e % 57)
                                    : centre - 4 + static_cast<int>(e % 9);
-      c[i] = (r & 0x807fffff) | static_cast<uint32_t>(field < 0 ? 0 : field > 254 ? 254 : field) << 23;
+      c[i] = (r & 0x807fffff) | static_cast<uint32_t>(field < 0     ? 0
+                                                      : field > 254 ? 254
+                                                                    : field)
+                                    << 23;
       if (e >> 29 == 0) c[i] = 0;
       acc[i] = __uint_as_float(c[i]);
     }
@@ -365,7 +373,8 @@ int main(int argc, char** argv) {
     std::printf("\nrecorded, bf16\n");
     bad += record(golden::kBf16, folder + "/instructions_bf16.bin", 4, 1, true);
   } else {
-    std::fprintf(stderr, "usage: record_instructions FOLDER | record_instructions --soak SECONDS\n");
+    std::fprintf(stderr,
+                 "usage: record_instructions FOLDER | record_instructions --soak SECONDS\n");
     return 2;
   }
   std::printf("\nresult: %s\n", bad ? "MISMATCHES" : "the model and the GPU agree bit for bit");

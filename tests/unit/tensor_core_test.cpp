@@ -1,5 +1,5 @@
-// The instruction model against what an H200 recorded, bit for bit, and against the rule's own words:
-// directed cases, an independent reading in double arithmetic, and properties.
+// The instruction model against what an H200 recorded, bit for bit, and against the rule's own
+// words: directed cases, an independent reading in double arithmetic, and properties.
 #include "ref/tensor_core.h"
 
 #include <algorithm>
@@ -80,7 +80,8 @@ TEST(Golden, DamageIsDetected) {
   EXPECT_THROW(golden::unpack({1, 2, 3}), std::runtime_error);
 }
 
-// ------------------------------------------------------------------------------ directed cases ----
+// ------------------------------------------------------------------------------ directed cases
+// ----
 
 uint32_t e4m3(std::vector<std::pair<double, double>> products, uint32_t c) {
   uint8_t a[32] = {}, b[32] = {};
@@ -156,7 +157,8 @@ TEST(TensorCore, NotANumberIsCanonical) {
   EXPECT_EQ(ref::wgmma_bf16_k16(x, y, 0xff800000), 0x7fffffffu);
 }
 
-// ---------------------------------------------------------------- an independent reading, doubles ----
+// ---------------------------------------------------------------- an independent reading, doubles
+// ----
 
 double cut(double x, int exponent) {
   return std::ldexp(std::trunc(std::ldexp(x, 13 - exponent)), exponent - 13);
@@ -169,8 +171,10 @@ TEST(TensorCore, E4m3EqualsAReadingInDoubleArithmetic) {
   for (int round = 0; round < 300000; ++round) {
     uint8_t a[32], b[32];
     for (int i = 0; i < 32; ++i) {
-      do a[i] = static_cast<uint8_t>(random()); while ((a[i] & 127) == 127);
-      do b[i] = static_cast<uint8_t>(random()); while ((b[i] & 127) == 127);
+      do a[i] = static_cast<uint8_t>(random());
+      while ((a[i] & 127) == 127);
+      do b[i] = static_cast<uint8_t>(random());
+      while ((b[i] & 127) == 127);
       if (random() % 3 == 0) a[i] &= 0x80;
       if (round % 4 == 0) a[i] &= 0x8f;  // small ones
     }
@@ -228,8 +232,10 @@ TEST(TensorCore, ChainsPadWithZeros) {
       y[at] = static_cast<uint16_t>(random() & 0xbfff);
     }
     uint32_t e = 0, f = 0;
-    for (int i = 0; i < k; i += 32) e = ref::wgmma_e4m3_k32(&a[static_cast<std::size_t>(i)], &b[static_cast<std::size_t>(i)], e);
-    for (int i = 0; i < k; i += 16) f = ref::wgmma_bf16_k16(&x[static_cast<std::size_t>(i)], &y[static_cast<std::size_t>(i)], f);
+    for (int i = 0; i < k; i += 32)
+      e = ref::wgmma_e4m3_k32(&a[static_cast<std::size_t>(i)], &b[static_cast<std::size_t>(i)], e);
+    for (int i = 0; i < k; i += 16)
+      f = ref::wgmma_bf16_k16(&x[static_cast<std::size_t>(i)], &y[static_cast<std::size_t>(i)], f);
     EXPECT_EQ(ref::wgmma_chain_e4m3(a.data(), b.data(), k, 0), e) << k;
     EXPECT_EQ(ref::wgmma_chain_bf16(x.data(), y.data(), k, 0), f) << k;
   }

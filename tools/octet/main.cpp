@@ -60,8 +60,9 @@ int run_plan(const std::string& text, const std::string& device_name, bool json)
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"octet: fine-grained-scaled FP8 matrix multiplication for NVIDIA Hopper, with a CPU "
-               "backend of the same bits"};
+  CLI::App app{
+      "octet: fine-grained-scaled FP8 matrix multiplication for NVIDIA Hopper, with a CPU "
+      "backend of the same bits"};
   app.set_version_flag("--version", std::string("octet ") + octet::version());
   app.require_subcommand(1);
   bool json = false;

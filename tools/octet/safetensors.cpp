@@ -20,10 +20,11 @@ namespace {
 constexpr int64_t kLargestHeader = 100'000'000;  // the format's own limit
 
 int64_t element_bytes(const std::string& dtype) {
-  static const std::map<std::string, int64_t> kBytes = {
-      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"I16", 2},
-      {"U16", 2},  {"F16", 2}, {"BF16", 2}, {"I32", 4},    {"U32", 4},     {"F32", 4},
-      {"F64", 8},  {"I64", 8}, {"U64", 8}};
+  static const std::map<std::string, int64_t> kBytes = {{"BOOL", 1},    {"U8", 1},      {"I8", 1},
+                                                        {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"I16", 2},
+                                                        {"U16", 2},     {"F16", 2},     {"BF16", 2},
+                                                        {"I32", 4},     {"U32", 4},     {"F32", 4},
+                                                        {"F64", 8},     {"I64", 8},     {"U64", 8}};
   const auto found = kBytes.find(dtype);
   return found == kBytes.end() ? 0 : found->second;
 }
@@ -47,8 +48,7 @@ Safetensors::Safetensors(const std::string& path) : path_(path) {
     ::close(file);
     fail(fmt::format("has {} bytes: a safetensors file has at least 8", size_));
   }
-  void* mapped =
-      ::mmap(nullptr, static_cast<std::size_t>(size_), PROT_READ, MAP_PRIVATE, file, 0);
+  void* mapped = ::mmap(nullptr, static_cast<std::size_t>(size_), PROT_READ, MAP_PRIVATE, file, 0);
   const int error = errno;
   ::close(file);
   if (mapped == MAP_FAILED) fail(fmt::format("cannot be mapped: {}", std::strerror(error)));
@@ -98,7 +98,8 @@ void Safetensors::parse() {
     int64_t bytes = element_bytes(tensor.dtype);
     if (bytes == 0) bad("has a dtype that is not known");
     for (const auto& extent : entry["shape"]) {
-      if (!extent.is_number_unsigned()) bad("has an extent that is not a whole number of 0 or more");
+      if (!extent.is_number_unsigned())
+        bad("has an extent that is not a whole number of 0 or more");
       const uint64_t n = extent.get<uint64_t>();
       if (n > static_cast<uint64_t>(INT64_MAX)) bad("has an absurd extent");
       if (__builtin_mul_overflow(bytes, static_cast<int64_t>(n), &bytes)) bad("is absurdly large");

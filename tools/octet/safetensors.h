@@ -1,6 +1,6 @@
 // Reads .safetensors files: an 8-byte little-endian header length, a JSON header, then the tensors'
-// bytes. The file is mapped, so memory stays bounded whatever its size; every number of the header is
-// checked against the file before it becomes an address.
+// bytes. The file is mapped, so memory stays bounded whatever its size; every number of the header
+// is checked against the file before it becomes an address.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace octet::tool {
 
 struct Tensor {
-  std::string dtype;           // "F32", "BF16", "F16", "F8_E4M3", ...
+  std::string dtype;  // "F32", "BF16", "F16", "F8_E4M3", ...
   std::vector<int64_t> shape;
   const std::byte* data = nullptr;
   int64_t bytes = 0;
