@@ -353,6 +353,59 @@ OCTET_API octet_code octet_ref_quantize(const octet_quantize_args* args);
 OCTET_API octet_code octet_cpu_dequantize(const octet_quantize_args* args);
 OCTET_API octet_code octet_ref_dequantize(const octet_quantize_args* args);
 
+/* ------------------------------------------------------------------------------------ CUDA ---- */
+
+/* NVIDIA Hopper (compute capability 9.0). Needs the driver alone: its library is opened at run time,
+ * kernels are part of this library. A context takes the device's primary context, works whatever
+ * context is current in the calling thread, and leaves it as it was. It may be used by any number of
+ * threads and streams at once, and must outlive what was bound with it. Create it after a fork.
+ *
+ * A stream is a cudaStream_t (or CUstream) passed as a pointer; null is the legacy default stream.
+ * octet_cuda_run() and octet_cuda_run_bound() never allocate, compile, load, synchronise or read the
+ * environment, and may be captured into a CUDA graph. */
+typedef struct octet_cuda_context octet_cuda_context;
+typedef struct octet_cuda_bound octet_cuda_bound;
+
+/* Devices the driver shows, of whatever kind; 0 without a driver. */
+OCTET_API int32_t octet_cuda_device_count(void);
+/* Numbers of a device for planning; refuses, in words, a device that cannot be used. */
+OCTET_API octet_code octet_cuda_device_spec(int32_t ordinal, octet_device_spec* device);
+/* Kernels inside this library; 0 if it was built without nvcc. */
+OCTET_API int32_t octet_cuda_kernel_count(void);
+/* Name of kernel 0 <= index < count; null outside. */
+OCTET_API const char* octet_cuda_kernel_name(int32_t index);
+
+OCTET_API octet_code octet_cuda_context_create(int32_t ordinal, octet_cuda_context** context);
+/* Null is fine. Work that still runs is waited for by the driver. */
+OCTET_API_VOID void octet_cuda_context_destroy(octet_cuda_context* context);
+
+/* The device as the planner sees it. */
+OCTET_API octet_code octet_cuda_context_device(const octet_cuda_context* context,
+                                               octet_device_spec* device);
+
+/* Loads the kernels of `count` plans, a few milliseconds each the first time. */
+OCTET_API octet_code octet_cuda_prepare(octet_cuda_context* context, const octet_gemm_plan* plans,
+                                        int32_t count);
+
+/* Checks the arguments and encodes a launch once. *bound is to be destroyed by the caller. */
+OCTET_API octet_code octet_cuda_bind(octet_cuda_context* context, const octet_gemm_plan* plan,
+                                     const octet_gemm_args* args, octet_cuda_bound** bound);
+/* Other pointers (or strides) for the same plan. Not while another thread runs the same object. */
+OCTET_API octet_code octet_cuda_rebind(octet_cuda_context* context, octet_cuda_bound* bound,
+                                       const octet_gemm_args* args);
+OCTET_API_VOID void octet_cuda_bound_destroy(octet_cuda_bound* bound);
+
+/* One launch. */
+OCTET_API octet_code octet_cuda_run_bound(const octet_cuda_context* context,
+                                          const octet_cuda_bound* bound, void* stream);
+/* Bind and run in one call; the plan must be prepared. */
+OCTET_API octet_code octet_cuda_run(const octet_cuda_context* context, const octet_gemm_plan* plan,
+                                    const octet_gemm_args* args, void* stream);
+/* Plan (from a bounded cache), prepare if need be, run. While the stream is captured a kernel that is
+ * not loaded is refused with OCTET_NOT_PREPARED, and the capture stays intact. */
+OCTET_API octet_code octet_cuda_gemm(octet_cuda_context* context, const octet_gemm_problem* problem,
+                                     const octet_gemm_args* args, void* stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -8,6 +8,7 @@
 #include <new>
 #include <string>
 
+#include "capi/guard.h"
 #include "core/check.h"
 #include "core/problem.h"
 #include "core/quantize_shape.h"
@@ -23,42 +24,11 @@
 namespace {
 
 using oct::Status;
+using oct::capi::guarded;
+using oct::capi::last_message;
+using oct::capi::null;
 using oct::core::refuse;
 using oct::core::Rule;
-
-std::string& last_message() {
-  thread_local std::string message;
-  return message;
-}
-
-octet_code tell(const Status& status) {
-  if (!status.ok()) last_message() = status.message();
-  return status.code();
-}
-
-// Runs `body`, which returns a Status, and keeps every exception inside.
-template <typename Body>
-octet_code guarded(Body body) noexcept {
-  try {
-    return tell(body());
-  } catch (const std::bad_alloc&) {
-    try {
-      last_message() = "out of memory";
-    } catch (...) {
-    }
-    return OCTET_OUT_OF_MEMORY;
-  } catch (const std::exception& e) {
-    try {
-      last_message() = std::string("internal fault: ") + e.what() + "; please report it";
-    } catch (...) {
-    }
-    return OCTET_INTERNAL;
-  }
-}
-
-Status null(const char* arg, const char* want) {
-  return refuse(Rule::kNull, {{"arg", arg}, {"want", want}});
-}
 
 Status copy_text(const std::string& from, char* text, size_t capacity) {
   if (text == nullptr) return null("text", "a buffer for the text");

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "core/problem.h"
 #include "core/refusals.h"
+#include "plan/candidates.h"
 #include "plan/device_presets.h"
 #include "plan/invariant_split.h"
 
@@ -30,14 +32,37 @@ octet_gemm_plan empty_plan(const octet_gemm_problem& problem, const octet_device
   return plan;
 }
 
+// The split that the problem itself fixes, or 0.
+int fixed_split(const octet_gemm_problem& problem) {
+  if (problem.split > 0) return problem.split;
+  return problem.batch_invariant ? invariant_split(problem.n, problem.k) : 0;
+}
+
 Status plan_cpu(const octet_gemm_problem& problem, const octet_device_spec& device,
                 octet_gemm_plan& plan) {
   plan = empty_plan(problem, device);
   copy_name(plan.kernel, sizeof plan.kernel, "cpu");
   // Splitting buys nothing on a processor; it is there to give the bits of a GPU plan.
-  plan.split = problem.split > 0         ? problem.split
-               : problem.batch_invariant ? invariant_split(problem.n, problem.k)
-                                         : 1;
+  plan.split = std::max(1, fixed_split(problem));
+  return {};
+}
+
+Status plan_kernel(const octet_gemm_problem& problem, const octet_device_spec& device,
+                   octet_gemm_plan& plan, std::vector<Candidate>& candidates,
+                   std::vector<Refused>& refused) {
+  candidates = list_candidates(problem, device, fixed_split(problem), &refused);
+  if (candidates.empty()) {
+    return refuse(Rule::kNoKernel,
+                  {{"problem", core::to_string(problem)},
+                   {"device", std::string(device_name(device))},
+                   {"want", refused.empty() ? "this build has no kernel for it" : refused[0].why}});
+  }
+  const Candidate& best = candidates.front();
+  plan = empty_plan(problem, device);
+  copy_name(plan.kernel, sizeof plan.kernel, best.kernel->name);
+  plan.split = best.split;
+  plan.sms = static_cast<int32_t>(best.ctas);
+  plan.predicted_us = best.cost.total();
   return {};
 }
 
@@ -63,21 +88,53 @@ Status plan_gemm(const octet_gemm_problem& problem, const octet_device_spec& dev
                  octet_gemm_plan& plan) {
   if (Status s = check_all(problem, device); !s.ok()) return s;
   if (is_cpu(device)) return plan_cpu(problem, device, plan);
-  return refuse(Rule::kNoKernel, {{"problem", core::to_string(problem)},
-                                  {"device", std::string(device_name(device))},
-                                  {"want", "this build has no kernel for it"}});
+  std::vector<Candidate> candidates;
+  std::vector<Refused> refused;
+  return plan_kernel(problem, device, plan, candidates, refused);
 }
 
 Status explain(const octet_gemm_problem& problem, const octet_device_spec& device,
                std::string& text) {
+  if (Status s = check_all(problem, device); !s.ok()) return s;
   octet_gemm_plan plan;
-  if (Status s = plan_gemm(problem, device, plan); !s.ok()) return s;
-  text = to_string(plan) + "\n";
-  text += fmt::format("The CPU backend computes K in {} range{}: {}.\n", plan.split,
-                      plan.split == 1 ? "" : "s",
-                      problem.split > 0         ? "the problem asks for it"
-                      : problem.batch_invariant ? "batch_invariant derives it from N and K alone"
-                                                : "splitting K buys nothing on a processor");
+  if (is_cpu(device)) {
+    if (Status s = plan_cpu(problem, device, plan); !s.ok()) return s;
+    text = to_string(plan) + "\n";
+    text += fmt::format("The CPU backend computes K in {} range{}: {}.\n", plan.split,
+                        plan.split == 1 ? "" : "s",
+                        problem.split > 0         ? "the problem asks for it"
+                        : problem.batch_invariant ? "batch_invariant derives it from N and K alone"
+                                                  : "splitting K buys nothing on a processor");
+    return {};
+  }
+  std::vector<Candidate> candidates;
+  std::vector<Refused> refused;
+  if (Status s = plan_kernel(problem, device, plan, candidates, refused); !s.ok()) return s;
+  text = to_string(plan) + "\n\n";
+  text +=
+      "predicted time in us: launch + fill + the larger of stream and math + digest + exchange + "
+      "store\n";
+  text += fmt::format("  {:<26} {:>5} {:>5} {:>8} {:>7} {:>6} {:>8} {:>8} {:>7} {:>9} {:>6}\n",
+                      "kernel", "split", "ctas", "total", "launch", "fill", "stream", "math",
+                      "digest", "exchange", "store");
+  constexpr std::size_t kShown = 12;
+  for (std::size_t i = 0; i < std::min(candidates.size(), kShown); ++i) {
+    const Candidate& c = candidates[i];
+    text += fmt::format(
+        "  {:<26} {:>5} {:>5} {:>8.2f} {:>7.2f} {:>6.2f} {:>8.2f} {:>8.2f} {:>7.2f} {:>9.2f} "
+        "{:>6.2f}\n",
+        c.kernel->name, c.split, c.ctas, c.cost.total(), c.cost.launch, c.cost.fill, c.cost.stream,
+        c.cost.math, c.cost.digest, c.cost.exchange, c.cost.store);
+  }
+  if (candidates.size() > kShown) {
+    text += fmt::format("  and {} more\n", candidates.size() - kShown);
+  }
+  if (!refused.empty()) text += "refused\n";
+  for (std::size_t i = 0; i < std::min(refused.size(), kShown); ++i) {
+    text +=
+        fmt::format("  {:<26} {:>5}  {}\n", refused[i].kernel, refused[i].split, refused[i].why);
+  }
+  if (refused.size() > kShown) text += fmt::format("  and {} more\n", refused.size() - kShown);
   return {};
 }
 

@@ -37,8 +37,10 @@ OCTET_HD inline Operand decode_f32(uint32_t bits) {
           field ? static_cast<int>(field) - 127 : -126, field ? 0x800000u + mantissa : mantissa};
 }
 
-// significand * 2^-shift, cut toward zero; a negative shift multiplies.
+// significand * 2^-shift, cut toward zero; a negative shift multiplies. NOTE: a zero product's
+// exponent may lie far above the largest one of the sum; its shift would be undefined.
 OCTET_HD inline int64_t cut(uint32_t significand, int shift) {
+  if (significand == 0) return 0;
   if (shift <= 0) return static_cast<int64_t>(significand) << -shift;
   return shift > 31 ? 0 : static_cast<int64_t>(significand >> shift);
 }

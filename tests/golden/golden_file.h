@@ -123,7 +123,9 @@ inline File unpack(const std::vector<uint8_t>& bytes) {
     s.input_class = section[0];
     s.steps = section[1];
     s.tiles = section[2];
-    if (s.steps > 64 || s.tiles > 65536) throw std::runtime_error("golden file: absurd section");
+    if (s.input_class >= kClasses || s.steps > 64 || s.tiles > 65536) {
+      throw std::runtime_error("golden file: absurd section");
+    }
     s.resize();
     take(s.a.data(), s.a.size());
     take(s.b.data(), s.b.size());

@@ -3,9 +3,12 @@
 //   record_instructions FOLDER            writes instructions_e4m3.bin and instructions_bf16.bin
 //   record_instructions --soak SECONDS    random operands without end, the model run on the device
 //
-// Build: nvcc -O3 -std=c++20 -gencode=arch=compute_90a,code=sm_90a -Isrc -Itests
-// record_instructions.cu Every recorded result is compared with the model; the counts are printed.
-// Exit 1 on a mismatch.
+// Build, in the repository's root:
+//
+//   nvcc -O3 -std=c++20 -gencode=arch=compute_90a,code=sm_90a -Isrc -Itests
+//     tests/golden/record_instructions.cu -o build/record_instructions
+//
+// Every recorded result is compared with the model; the counts are printed. Exit 1 on a mismatch.
 #include <cuda_runtime.h>
 
 #include <chrono>

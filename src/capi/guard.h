@@ -1,0 +1,51 @@
+// What every function of the C interface is wrapped in: a Status becomes a code and the thread's
+// message, and no exception leaves.
+#pragma once
+
+#include <exception>
+#include <new>
+#include <string>
+
+#include "core/refusals.h"
+#include "core/status.h"
+
+namespace oct::capi {
+
+inline std::string& last_message() {
+  thread_local std::string message;
+  return message;
+}
+
+inline octet_code tell(const Status& status) {
+  if (!status.ok()) last_message() = status.message();
+  return status.code();
+}
+
+// A message that itself cannot be kept is left out; the code says enough.
+inline octet_code fail(octet_code code, const char* before, const char* what) noexcept {
+  try {
+    last_message() = std::string(before) + what;
+  } catch (...) {
+  }
+  return code;
+}
+
+// Runs `body`, which returns a Status.
+template <typename Body>
+octet_code guarded(Body body) noexcept {
+  try {
+    return tell(body());
+  } catch (const std::bad_alloc&) {
+    return fail(OCTET_OUT_OF_MEMORY, "out of memory", "");
+  } catch (const std::exception& e) {
+    return fail(OCTET_INTERNAL, "internal fault, please report it: ", e.what());
+  } catch (...) {
+    return fail(OCTET_INTERNAL, "internal fault, please report it: ", "unknown exception");
+  }
+}
+
+inline Status null(const char* arg, const char* want) {
+  return core::refuse(core::Rule::kNull, {{"arg", arg}, {"want", want}});
+}
+
+}  // namespace oct::capi

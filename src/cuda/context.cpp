@@ -1,0 +1,266 @@
+// See context.h.
+#include "cuda/context.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <string_view>
+
+#include "core/check.h"
+#include "core/problem.h"
+#include "kernel_abi/kernel_table.h"
+#include "kernel_abi/smem_layout.h"
+#include "loader/cubins.h"
+#include "plan/candidates.h"
+#include "plan/device_presets.h"
+#include "plan/planner.h"
+
+namespace oct::cuda {
+namespace {
+
+int kernel_row(std::string_view name) {
+  for (int i = 0; i < abi::kKernelCount; ++i) {
+    if (name == abi::kKernels[i].name) return i;
+  }
+  return -1;
+}
+
+// The preset that the driver's name of a device means, for the figures no driver tells.
+const char* preset_of(std::string_view name) {
+  const auto has = [&](std::string_view word) { return name.find(word) != std::string_view::npos; };
+  if (has("GH200")) return "gh200";
+  if (has("H200")) return "h200";
+  if (has("H800")) return "h800";
+  if (has("H20")) return "h20";
+  if (has("PCIe")) return "h100_pcie";
+  return "h100_sxm";
+}
+
+}  // namespace
+
+int device_count() {
+  const Driver* driver = nullptr;
+  int count = 0;
+  if (!cuda::driver(driver).ok() || driver->device_count(&count) != 0) return 0;
+  return count;
+}
+
+Status device_spec(int ordinal, octet_device_spec& out) {
+  std::unique_ptr<Context> context;
+  if (Status s = Context::create(ordinal, context); !s.ok()) return s;
+  out = context->device_spec();
+  return {};
+}
+
+Status Context::create(int ordinal, std::unique_ptr<Context>& out) {
+  const Driver* d = nullptr;
+  if (Status s = driver(d); !s.ok()) return s;
+  int count = 0;
+  if (const Result r = d->device_count(&count); r != 0) return d->fail("count of devices", r);
+  if (ordinal < 0 || ordinal >= count) {
+    return {OCTET_NO_DEVICE, "device " + std::to_string(ordinal) + ": this machine has " +
+                                 std::to_string(count) + ", numbered from 0"};
+  }
+  Device device = 0;
+  if (const Result r = d->device_get(&device, ordinal); r != 0) return d->fail("device", r);
+  int major = 0, minor = 0;
+  char name[128] = {};
+  d->device_attribute(&major, DeviceAttribute::kMajor, device);
+  d->device_attribute(&minor, DeviceAttribute::kMinor, device);
+  d->device_name(name, sizeof name - 1, device);
+  if (major != 9 || minor != 0) {
+    return {OCTET_UNSUPPORTED, "device " + std::to_string(ordinal) + " (" + name +
+                                   ") has compute capability " + std::to_string(major) + "." +
+                                   std::to_string(minor) +
+                                   ": must be 9.0 (Hopper); the CPU backend computes the same bits"};
+  }
+  if (loader::cubins().empty()) {
+    return {OCTET_UNSUPPORTED, "this build has no kernels: build it where nvcc is installed"};
+  }
+  ContextHandle handle = nullptr;
+  if (const Result r = d->primary_retain(&handle, device); r != 0) {
+    return d->fail("primary context", r);
+  }
+  std::unique_ptr<Context> context(new Context(*d, device, handle));
+  context->functions_ = std::make_unique<std::atomic<Function>[]>(abi::kKernelCount);
+  context->modules_ = std::make_unique<Module[]>(abi::kKernelCount);
+  if (Status s = context->read_device(); !s.ok()) return s;
+  out = std::move(context);
+  return {};
+}
+
+Context::~Context() {
+  {
+    const Current current(driver_, handle_);
+    for (int i = 0; modules_ && i < abi::kKernelCount; ++i) {
+      if (modules_[i] != nullptr) static_cast<void>(driver_.module_unload(modules_[i]));
+    }
+  }
+  static_cast<void>(driver_.primary_release(device_));
+}
+
+Status Context::read_device() {
+  driver_.device_name(name_, sizeof name_ - 1, device_);
+  if (Status s = plan::device_preset(preset_of(name_), spec_); !s.ok()) return s;
+  const auto read = [&](DeviceAttribute attribute, int64_t fallback) {
+    int value = 0;
+    const Result r = driver_.device_attribute(&value, attribute, device_);
+    return r == 0 && value > 0 ? int64_t{value} : fallback;
+  };
+  const int32_t sms = static_cast<int32_t>(read(DeviceAttribute::kSms, spec_.sms));
+  if (sms != spec_.sms) {
+    // A part of the preset's device: MIG, or a variant with other SMs.
+    for (int32_t& clusters : spec_.active_clusters) clusters = clusters * sms / spec_.sms;
+    spec_.fp8_flops_per_second *= static_cast<double>(sms) / spec_.sms;
+    spec_.bf16_flops_per_second *= static_cast<double>(sms) / spec_.sms;
+    spec_.sms = sms;
+  }
+  spec_.l2_bytes = read(DeviceAttribute::kL2Bytes, spec_.l2_bytes);
+  spec_.shared_memory_bytes =
+      read(DeviceAttribute::kSharedMemoryOptin, spec_.shared_memory_bytes);
+  return {};
+}
+
+Function Context::find(const char* kernel) const {
+  const int row = kernel_row(kernel);
+  return row < 0 ? nullptr : functions_[row].load(std::memory_order_acquire);
+}
+
+Status Context::load(const char* kernel) {
+  const int row = kernel_row(kernel);
+  const loader::Cubin* cubin = row < 0 ? nullptr : loader::find_cubin(kernel);
+  if (cubin == nullptr) {
+    return {OCTET_INVALID_ARGUMENT,
+            "kernel \"" + std::string(kernel) + "\": this build has none of that name"};
+  }
+  if (functions_[row].load(std::memory_order_acquire) != nullptr) return {};
+  const std::lock_guard lock(loading_);
+  if (functions_[row].load(std::memory_order_relaxed) != nullptr) return {};
+  const Current current(driver_, handle_);
+  if (current.result() != 0) return driver_.fail("current context", current.result());
+  Module module = nullptr;
+  if (const Result r = driver_.module_load(&module, cubin->begin); r != 0) {
+    return driver_.fail(("loading kernel " + std::string(kernel)).c_str(), r);
+  }
+  Function function = nullptr;
+  Result r = driver_.module_function(&function, module, kernel);
+  const abi::TileConfig tile = abi::parse_kernel(kernel);
+  int most = 0;
+  for (int split = 1; split <= plan::kLargestCluster; ++split) {
+    most = std::max(most, abi::make_smem_layout(tile, split).total);
+  }
+  most = std::min(most, abi::kMostSharedMemory);
+  if (r == 0) r = driver_.function_set(function, FunctionAttribute::kDynamicSharedBytes, most);
+  if (r == 0) r = driver_.function_set(function, FunctionAttribute::kNonPortableCluster, 1);
+  // NOTE: drivers load lazily; without this the first launch would load, which a capture forbids.
+  if (r == 0 && driver_.function_load != nullptr) r = driver_.function_load(function);
+  if (r != 0) {
+    static_cast<void>(driver_.module_unload(module));
+    return driver_.fail(("preparing kernel " + std::string(kernel)).c_str(), r);
+  }
+  modules_[row] = module;
+  functions_[row].store(function, std::memory_order_release);
+  return {};
+}
+
+Status Context::prepare(std::span<const octet_gemm_plan> plans) {
+  for (const octet_gemm_plan& plan : plans) {
+    if (Status s = load(plan.kernel); !s.ok()) return s;
+  }
+  return {};
+}
+
+Status Context::bind(const octet_gemm_plan& plan, const octet_gemm_args& args,
+                     BoundGemm& out) const {
+  if (Status s = core::check_args(plan, args); !s.ok()) return s;
+  if (kernel_row(plan.kernel) < 0) {
+    return {OCTET_INVALID_ARGUMENT, "plan.kernel = \"" + std::string(plan.kernel) +
+                                        "\": must be the name of a kernel of this build"};
+  }
+  if (Status s = plan::serves(abi::parse_kernel(plan.kernel), plan.problem, spec_, plan.split);
+      !s.ok()) {
+    return s;
+  }
+  out.function = find(plan.kernel);
+  if (out.function == nullptr) {
+    return {OCTET_NOT_PREPARED,
+            "kernel " + std::string(plan.kernel) + " is not loaded: prepare the plan first"};
+  }
+  out.plan = plan;
+  return make_launch(driver_, plan, args, out.launch);
+}
+
+Status Context::rebind(BoundGemm& bound, const octet_gemm_args& args) const {
+  if (Status s = core::check_args(bound.plan, args); !s.ok()) return s;
+  return make_launch(driver_, bound.plan, args, bound.launch);
+}
+
+Status Context::run(const BoundGemm& bound, Stream stream) const {
+  const Launch& launch = bound.launch;
+  if (launch.grid == 0) return {};
+  LaunchAttribute attributes[2];
+  uint32_t count = 0;
+  if (launch.cluster > 1) {
+    LaunchAttribute& a = attributes[count++];
+    a.id = kAttributeCluster;
+    a.pad = 0;
+    a.value.cluster = {launch.cluster, 1, 1};
+  }
+  if (launch.dependent) {
+    LaunchAttribute& a = attributes[count++];
+    a.id = kAttributeProgrammaticSerialization;
+    a.pad = 0;
+    a.value.programmatic_serialization = 1;
+  }
+  const LaunchConfig config{launch.grid,         1,      1,          launch.threads, 1, 1,
+                            launch.shared_bytes, stream, attributes, count};
+  void* parameters[] = {const_cast<abi::KernelParams*>(&launch.params)};
+  const Current current(driver_, handle_);
+  if (current.result() != 0) return driver_.fail("current context", current.result());
+  const Result r = driver_.launch(&config, bound.function, parameters, nullptr);
+  return r == 0 ? Status{} : driver_.fail("launch", r);
+}
+
+Status Context::run(const octet_gemm_plan& plan, const octet_gemm_args& args, Stream stream) const {
+  BoundGemm bound;
+  if (Status s = bind(plan, args, bound); !s.ok()) return s;
+  return run(bound, stream);
+}
+
+Status Context::gemm(const octet_gemm_problem& problem, const octet_gemm_args& args,
+                     Stream stream) {
+  const uint64_t hash = core::hash(problem);
+  octet_gemm_plan plan{};
+  bool cached = false;
+  {
+    const std::shared_lock lock(plans_mutex_);
+    const auto it = plans_.find(hash);
+    if (it != plans_.end() && core::equal(it->second.problem, problem)) {
+      plan = it->second.plan;
+      cached = true;
+    }
+  }
+  if (!cached) {
+    if (Status s = plan::plan_gemm(problem, spec_, plan); !s.ok()) return s;
+    const std::unique_lock lock(plans_mutex_);
+    // Bounded by forgetting everything: a plan is made again in microseconds.
+    if (plans_.size() >= kMostCachedPlans) plans_.clear();
+    plans_[hash] = {problem, plan};
+  }
+  if (find(plan.kernel) == nullptr) {
+    int capturing = 0;
+    {
+      const Current current(driver_, handle_);
+      if (driver_.stream_capturing(stream, &capturing) != 0) capturing = 0;
+    }
+    if (capturing != 0) {
+      return {OCTET_NOT_PREPARED, "kernel " + std::string(plan.kernel) +
+                                      " is not loaded and the stream is being captured: prepare the "
+                                      "plan before the capture"};
+    }
+    if (Status s = load(plan.kernel); !s.ok()) return s;
+  }
+  return run(plan, args, stream);
+}
+
+}  // namespace oct::cuda

@@ -1,0 +1,125 @@
+// See driver.h.
+#include "cuda/driver.h"
+
+#include <dlfcn.h>
+
+#include <mutex>
+#include <string>
+
+#include "loader/cubins.h"
+
+namespace oct::cuda {
+namespace {
+
+// Written into the build beside the cubins: the driver must be at least as new as their toolkit's major
+// version (minor-version compatibility within it).
+#ifndef OCTET_CUBIN_TOOLKIT
+#define OCTET_CUBIN_TOOLKIT 12080
+#endif
+constexpr int kOldestDriver = OCTET_CUBIN_TOOLKIT / 1000 * 1000 < 12000
+                                  ? 12000
+                                  : OCTET_CUBIN_TOOLKIT / 1000 * 1000;
+
+using GetProcAddress = Result (*)(const char*, void**, int, uint64_t, int*);
+
+struct Symbol {
+  const char* name;
+  int since;  // the version of the function's interface that this file was written for
+  void* where;
+  bool optional;
+};
+
+Status load(Driver& d) {
+  // Never unloaded: the driver does not survive it.
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return {OCTET_NO_DEVICE,
+            "no NVIDIA driver: libcuda.so.1 was not found (the CPU backend computes the same bits)"};
+  }
+  void* entry = dlsym(library, "cuGetProcAddress_v2");
+  if (entry == nullptr) {
+    return {OCTET_NO_DEVICE, "the NVIDIA driver is older than CUDA 12.0: a newer one is needed"};
+  }
+  const auto get = reinterpret_cast<GetProcAddress>(entry);
+  const Symbol symbols[] = {
+      {"cuInit", 2000, &d.init, false},
+      {"cuDriverGetVersion", 2020, &d.driver_version, false},
+      {"cuDeviceGetCount", 2000, &d.device_count, false},
+      {"cuDeviceGet", 2000, &d.device_get, false},
+      {"cuDeviceGetName", 2000, &d.device_name, false},
+      {"cuDeviceGetAttribute", 2000, &d.device_attribute, false},
+      {"cuDevicePrimaryCtxRetain", 7000, &d.primary_retain, false},
+      {"cuDevicePrimaryCtxRelease", 11000, &d.primary_release, false},
+      {"cuCtxGetCurrent", 4000, &d.context_current, false},
+      {"cuCtxPushCurrent", 4000, &d.context_push, false},
+      {"cuCtxPopCurrent", 4000, &d.context_pop, false},
+      {"cuModuleLoadData", 2000, &d.module_load, false},
+      {"cuModuleUnload", 2000, &d.module_unload, false},
+      {"cuModuleGetFunction", 2000, &d.module_function, false},
+      {"cuFuncSetAttribute", 9000, &d.function_set, false},
+      {"cuFuncLoad", 12040, &d.function_load, true},
+      {"cuLaunchKernelEx", 11060, &d.launch, false},
+      {"cuTensorMapEncodeTiled", 12000, &d.encode_tiled, false},
+      {"cuOccupancyMaxActiveClusters", 11070, &d.max_active_clusters, false},
+      {"cuStreamIsCapturing", 10000, &d.stream_capturing, false},
+      {"cuGetErrorName", 6000, &d.error_name, false},
+      {"cuGetErrorString", 6000, &d.error_string, false},
+  };
+  for (const Symbol& symbol : symbols) {
+    void* address = nullptr;
+    int found = 0;
+    const Result r = get(symbol.name, &address, symbol.since, 0, &found);
+    if ((r != 0 || address == nullptr) && !symbol.optional) {
+      return {OCTET_NO_DEVICE, std::string("the NVIDIA driver lacks ") + symbol.name};
+    }
+    *static_cast<void**>(symbol.where) = r == 0 ? address : nullptr;
+  }
+  if (const Result r = d.init(0); r != 0) {
+    const char* name = "unknown";
+    d.error_name(r, &name);
+    return {OCTET_NO_DEVICE, std::string("the NVIDIA driver could not be initialised: ") + name};
+  }
+  if (const Result r = d.driver_version(&d.version); r != 0) return d.fail("driver version", r);
+  if (d.version < kOldestDriver) {
+    return {OCTET_NO_DEVICE, "the NVIDIA driver is for CUDA " + std::to_string(d.version / 1000) + "." +
+                                 std::to_string(d.version % 1000 / 10) +
+                                 ": must be for " + std::to_string(kOldestDriver / 1000) +
+                                 ".0 or newer, as the kernels of this build"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Driver::fail(const char* doing, Result result) const {
+  const char* name = nullptr;
+  const char* text = nullptr;
+  if (error_name(result, &name) != 0 || name == nullptr) name = "unknown error";
+  if (error_string(result, &text) != 0 || text == nullptr) text = "";
+  constexpr Result kOutOfMemory = 2;
+  return {result == kOutOfMemory ? OCTET_OUT_OF_MEMORY : OCTET_DEVICE_ERROR,
+          std::string(doing) + ": the driver reports " + name + " (" + text + ")"};
+}
+
+Status driver(const Driver*& out) {
+  static std::once_flag once;
+  static Driver instance{};
+  static Status status;
+  std::call_once(once, [] { status = load(instance); });
+  out = status.ok() ? &instance : nullptr;
+  return status;
+}
+
+Current::Current(const Driver& driver, ContextHandle context) : driver_(driver) {
+  ContextHandle now = nullptr;
+  if (driver_.context_current(&now) == 0 && now == context) return;
+  result_ = driver_.context_push(context);
+  pushed_ = result_ == 0;
+}
+
+Current::~Current() {
+  ContextHandle popped = nullptr;
+  if (pushed_) static_cast<void>(driver_.context_pop(&popped));
+}
+
+}  // namespace oct::cuda

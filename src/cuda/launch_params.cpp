@@ -1,0 +1,188 @@
+// See launch_params.h.
+#include "cuda/launch_params.h"
+
+#include <algorithm>
+
+#include "core/float_types.h"
+#include "core/math.h"
+#include "kernel_abi/smem_layout.h"
+#include "plan/candidates.h"
+
+namespace oct::cuda {
+namespace {
+
+using core::ceil_div;
+
+constexpr int64_t kLargestMapStride = int64_t{1} << 40;  // bytes; the copy engine's limit
+
+struct Tensor {
+  TensorType type;
+  int64_t element_bytes;
+  const void* data;
+  int64_t dims[3];     // elements, innermost first
+  int64_t strides[2];  // elements
+  uint32_t box[2];
+  Swizzle swizzle;
+  Promotion promotion;
+};
+
+// A dimension of one element may have any stride; the copy engine still wants a multiple of 16 bytes.
+bool encodable(const Tensor& t) {
+  if (reinterpret_cast<uintptr_t>(t.data) % 16 != 0) return false;
+  for (int i = 0; i < 2; ++i) {
+    const int64_t bytes = t.strides[i] * t.element_bytes;
+    if (t.dims[i + 1] > 1 && (bytes % 16 != 0 || bytes <= 0 || bytes >= kLargestMapStride)) return false;
+  }
+  return true;
+}
+
+Status encode(const Driver& driver, const char* what, const Tensor& t, abi::TensorMap& map) {
+  const uint64_t dims[3] = {static_cast<uint64_t>(t.dims[0]), static_cast<uint64_t>(t.dims[1]),
+                            static_cast<uint64_t>(t.dims[2])};
+  uint64_t strides[2];
+  for (int i = 0; i < 2; ++i) {
+    strides[i] = t.dims[i + 1] > 1 ? static_cast<uint64_t>(t.strides[i] * t.element_bytes) : 16;
+  }
+  const uint32_t box[3] = {t.box[0], t.box[1], 1}, ones[3] = {1, 1, 1};
+  const Result r = driver.encode_tiled(&map, t.type, 3, const_cast<void*>(t.data), dims, strides, box,
+                                       ones, 0, t.swizzle, t.promotion, 0);
+  return r == 0 ? Status{} : driver.fail(what, r);
+}
+
+abi::ElementType element_type(octet_type type) {
+  switch (type) {
+    case OCTET_BF16: return abi::ElementType::kBf16;
+    case OCTET_F16: return abi::ElementType::kF16;
+    case OCTET_F32: return abi::ElementType::kF32;
+    default: return abi::ElementType::kNone;
+  }
+}
+
+// A and B: [k, rows, batch]. A batch stride of 0 (one matrix for all) has no dimension of its own.
+Tensor operand(const octet_matrix& x, int64_t batches, int tile_rows) {
+  const bool batched = batches > 1 && x.group_stride != 0;
+  return {TensorType::kUint8,
+          1,
+          x.data,
+          {x.cols, x.rows, batched ? batches : 1},
+          {x.ld, x.group_stride},
+          {abi::kBlockK, static_cast<uint32_t>(tile_rows)},
+          Swizzle::k128,
+          Promotion::k256};
+}
+
+bool aligned(const octet_matrix& d, int64_t batches, int64_t bytes, int64_t element) {
+  return reinterpret_cast<uintptr_t>(d.data) % static_cast<uintptr_t>(bytes) == 0 &&
+         (d.rows <= 1 || d.ld * element % bytes == 0) &&
+         (batches <= 1 || d.group_stride * element % bytes == 0);
+}
+
+abi::StorePath store_path(const abi::TileConfig& tile, const octet_gemm_problem& p,
+                          const octet_matrix& d, bool exchanges, const Tensor& box) {
+  if (p.bias_type != OCTET_NONE || p.accumulate) return abi::StorePath::kElements;
+  const int64_t element = core::size_of(p.d_type);
+  const bool half = element == 2;
+  // NOTE: the copy engine cuts rows of a box at 16 bytes, not at the last element: with an N that is no
+  // multiple of 8 it would write up to 7 elements into the padding of D.
+  const bool whole = p.n % 8 == 0;
+  if (half && whole && tile.normal() && !exchanges && encodable(box)) return abi::StorePath::kCopyEngine;
+  const bool pairs = p.n % 2 == 0 && aligned(d, p.groups, 2 * element, element);
+  return pairs && (half || tile.normal()) ? abi::StorePath::kPairs : abi::StorePath::kElements;
+}
+
+}  // namespace
+
+Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octet_gemm_args& args,
+                   Launch& out) {
+  const octet_gemm_problem& p = plan.problem;
+  const abi::TileConfig tile = abi::parse_kernel(plan.kernel);
+  const plan::Geometry geometry = plan::make_geometry(tile, p, plan.split, plan.sms);
+  out = Launch{};
+  if (geometry.units == 0) return {};
+
+  const int64_t batches = p.groups, blocks = ceil_div(p.k, core::kBlockK);
+  const abi::SmemLayout smem = abi::make_smem_layout(tile, geometry.cluster_split);
+  const bool exchanges = geometry.cluster_split > 1 || tile.k_groups > 1;
+  abi::KernelParams& k = out.params;
+
+  k.m = static_cast<int32_t>(p.m);
+  k.n = static_cast<int32_t>(p.n);
+  k.k_blocks = static_cast<int32_t>(blocks);
+  k.split = plan.split;
+  k.cut = abi::make_range_cut(static_cast<uint32_t>(blocks), static_cast<uint32_t>(plan.split));
+  k.cluster_split = geometry.cluster_split;
+  k.share = abi::unit_share(tile, geometry.cluster_split);
+  k.stages = smem.stages / tile.k_groups;
+  k.exchange = smem.exchange;
+  k.scales = smem.scales;
+  k.barriers = smem.barriers;
+  k.order = abi::make_tile_order(static_cast<uint32_t>(geometry.units_m),
+                                 static_cast<uint32_t>(geometry.units_n),
+                                 static_cast<uint32_t>(batches),
+                                 static_cast<uint32_t>(geometry.band), geometry.bands_along_n);
+
+  if (blocks > 0) {
+    const Tensor a = operand(args.a, batches, tile.tile_m / tile.cluster_n);
+    const Tensor b = operand(args.b, batches, tile.tile_n / tile.cluster_m);
+    k.a_batch = a.dims[2] > 1;
+    k.b_batch = b.dims[2] > 1;
+    if (!encodable(a) || !encodable(b)) {
+      return {OCTET_UNSUPPORTED, "a or b: a stride of 2^40 bytes or more cannot be read by the copy "
+                                 "engine"};
+    }
+    if (Status s = encode(driver, "tensor map of A", a, k.a); !s.ok()) return s;
+    if (Status s = encode(driver, "tensor map of B", b, k.b); !s.ok()) return s;
+
+    const octet_scale_matrix& sfa = args.sfa;
+    const bool sfa_batched = batches > 1 && sfa.group_stride != 0;
+    const Tensor scales{TensorType::kFloat32,
+                        4,
+                        sfa.data,
+                        {p.m, blocks, sfa_batched ? batches : 1},
+                        {sfa.k_stride, sfa.group_stride},
+                        {static_cast<uint32_t>(tile.tile_m), static_cast<uint32_t>(tile.blocks)},
+                        Swizzle::kNone,
+                        Promotion::kNone};
+    k.sfa_batch = sfa_batched;
+    if ((p.m > 1 && sfa.row_stride != 1) || !encodable(scales)) {
+      k.flags |= abi::kPlainSfa;
+      k.sfa_plain = {sfa.data, sfa.row_stride, sfa.k_stride, batches > 1 ? sfa.group_stride : 0};
+    } else if (Status s = encode(driver, "tensor map of SFA", scales, k.sfa); !s.ok()) {
+      return s;
+    }
+    k.sfb = {args.sfb.data, args.sfb.row_stride, args.sfb.k_stride,
+             batches > 1 ? args.sfb.group_stride : 0};
+  }
+
+  const bool half = core::size_of(p.d_type) == 2;
+  const uint32_t box_columns = tile.piece_cols() % 64 == 0 ? 64 : 32;
+  const Tensor d{p.d_type == OCTET_F16 ? TensorType::kFloat16 : TensorType::kBfloat16,
+                 2,
+                 args.d.data,
+                 {p.n, p.m, batches},
+                 {args.d.ld, args.d.group_stride},
+                 {box_columns, 16},
+                 box_columns == 64 ? Swizzle::k128 : Swizzle::k64,
+                 Promotion::kNone};
+  k.d_type = element_type(p.d_type);
+  k.bias_type = element_type(p.bias_type);
+  k.store = store_path(tile, p, args.d, exchanges, d);
+  if (half && k.store == abi::StorePath::kCopyEngine) {
+    if (Status s = encode(driver, "tensor map of D", d, k.d); !s.ok()) return s;
+  }
+  k.out = {args.d.data, args.d.ld, batches > 1 ? args.d.group_stride : 0};
+  if (p.accumulate) k.add = {args.c.data, args.c.ld, batches > 1 ? args.c.group_stride : 0};
+  k.bias = args.bias;
+  k.bias_batch_stride = batches > 1 ? args.bias_group_stride : 0;
+  if (p.dependent_launch) k.flags |= abi::kDependent;
+  if (p.dependent_launch && p.weights_ready) k.flags |= abi::kWeightsReady;
+
+  out.grid = static_cast<uint32_t>(geometry.grid);
+  out.threads = static_cast<uint32_t>(tile.threads());
+  out.cluster = static_cast<uint32_t>(geometry.cluster);
+  out.shared_bytes = static_cast<uint32_t>(smem.total);
+  out.dependent = p.dependent_launch != 0;
+  return {};
+}
+
+}  // namespace oct::cuda

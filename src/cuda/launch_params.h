@@ -1,0 +1,24 @@
+// From a plan and its arguments to what a launch needs: kernel parameters with encoded tensor maps, the
+// grid, the cluster.
+#pragma once
+
+#include "core/status.h"
+#include "cuda/driver.h"
+#include "kernel_abi/kernel_params.h"
+#include "octet/octet.h"
+
+namespace oct::cuda {
+
+struct Launch {
+  abi::KernelParams params;
+  uint32_t grid = 0;  // CTAs; 0: nothing to do
+  uint32_t threads = 0, cluster = 1, shared_bytes = 0;
+  bool dependent = false;
+};
+
+// The plan and the arguments have passed core::check_args(), and the kernel serves the problem
+// (plan::serves()). Allocates nothing.
+Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octet_gemm_args& args,
+                   Launch& out);
+
+}  // namespace oct::cuda

@@ -1,0 +1,260 @@
+// From accumulators to D: the exchange of partial sums when K is split, bias, C, the one rounding, and
+// the stores.
+//
+// Accumulators are handled in units of 16 x 8 (WGMMA rows x columns): lane l holds, of rows l/4 and
+// l/4 + 8, columns 2 (l % 4) and the next one: x, y of the upper row, z, w of the lower. Units of a tile
+// are numbered along the columns first.
+#pragma once
+
+#include "device/pipeline.cuh"
+#include "kernel_abi/float_bits.h"
+
+namespace oct::device {
+
+using abi::ElementType;
+using abi::StorePath;
+
+__device__ __forceinline__ float read_element(const void* data, ElementType type, int64_t i) {
+  if (type == ElementType::kF32) return static_cast<const float*>(data)[i];
+  const uint16_t code = static_cast<const uint16_t*>(data)[i];
+  if (type == ElementType::kBf16) return __uint_as_float(static_cast<uint32_t>(code) << 16);
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(code));
+  return f;
+}
+
+template <TileConfig kTile>
+class Writer {
+ public:
+  __device__ __forceinline__ Writer(const KernelParams& params, const TileAt& at, int lane_id)
+      : p(params), lane(lane_id) {
+    d_offset = at.batch * p.out.batch_stride;
+    c_offset = at.batch * p.add.batch_stride;
+    bias_offset = at.batch * p.bias_batch_stride;
+  }
+
+  // A finished unit whose upper left corner is (row, col) of the problem, on WGMMA's axes.
+  __device__ __forceinline__ void unit(float4 v, int row, int col) const {
+    const int upper = row + (lane >> 2), left = col + 2 * (lane & 3);
+    if (p.store != StorePath::kElements) {
+      if constexpr (kTile.normal()) {
+        if (left < p.n) {
+          if (upper < p.m) pair(upper, left, v.x, v.y);
+          if (upper + 8 < p.m) pair(upper + 8, left, v.z, v.w);
+        }
+      } else {
+        // Rows are columns of D here: transpose, so that a register holds two neighbours in D.
+        const uint32_t low = ptx::transpose_matrix(pack(v.x, v.y));
+        const uint32_t high = ptx::transpose_matrix(pack(v.z, v.w));
+        const int m = col + (lane >> 2), n = row + 2 * (lane & 3);
+        if (m < p.m) {
+          uint16_t* d = static_cast<uint16_t*>(p.out.data) + d_offset + m * p.out.ld + n;
+          if (n < p.n) *reinterpret_cast<uint32_t*>(d) = low;
+          if (n + 8 < p.n) *reinterpret_cast<uint32_t*>(d + 8) = high;
+        }
+      }
+      return;
+    }
+#pragma unroll 1
+    for (int e = 0; e < 4; ++e) {
+      const float x = e == 0 ? v.x : e == 1 ? v.y : e == 2 ? v.z : v.w;
+      const int r = upper + 8 * (e >> 1), c = left + (e & 1);
+      if (kTile.normal()) {
+        element(r, c, x);
+      } else {
+        element(c, r, x);
+      }
+    }
+  }
+
+  __device__ __forceinline__ uint32_t pack(float x, float y) const {
+    return p.d_type == ElementType::kF16 ? ptx::pack_f16(x, y) : ptx::pack_bf16(x, y);
+  }
+
+ private:
+  __device__ __forceinline__ void pair(int m, int n, float x, float y) const {
+    const int64_t at = d_offset + m * p.out.ld + n;
+    if (p.d_type == ElementType::kF32) {
+      *reinterpret_cast<float2*>(static_cast<float*>(p.out.data) + at) = make_float2(x, y);
+    } else {
+      *reinterpret_cast<uint32_t*>(static_cast<uint16_t*>(p.out.data) + at) = pack(x, y);
+    }
+  }
+
+  // Bias, then C, then one rounding. The adder and the conversions make every NaN canonical.
+  __device__ __forceinline__ void element(int m, int n, float x) const {
+    if (m >= p.m || n >= p.n) return;
+    if (p.bias_type != ElementType::kNone) {
+      x = __fadd_rn(x, read_element(p.bias, p.bias_type, bias_offset + n));
+    }
+    if (p.add.data != nullptr) {
+      x = __fadd_rn(x, read_element(p.add.data, p.d_type, c_offset + m * p.add.ld + n));
+    }
+    const int64_t at = d_offset + m * p.out.ld + n;
+    if (p.d_type == ElementType::kF32) {
+      static_cast<float*>(p.out.data)[at] = x;
+    } else {
+      static_cast<uint16_t*>(p.out.data)[at] = static_cast<uint16_t>(pack(x, 0.0f));
+    }
+  }
+
+  const KernelParams& p;
+  const int lane;
+  int64_t d_offset, c_offset, bias_offset;
+};
+
+// Writes all units of a warp's accumulators without an exchange. The code of a unit is long when bias
+// or C are added, so it stands once, in a loop: units pass through the lane's own bytes of the warp's
+// staging, four at a time, because registers cannot be indexed by a loop counter.
+// `place(i, row, col)` gives the corner of unit i.
+template <TileConfig kTile, int kUnits, typename Place4>
+__device__ __forceinline__ void write_units(const Writer<kTile>& writer, const float* acc,
+                                            uint32_t staging, int lane, Place4 corner) {
+  if constexpr (kUnits <= 2) {
+#pragma unroll
+    for (int i = 0; i < kUnits; ++i) {
+      int row, col;
+      corner(i, row, col);
+      writer.unit(make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]), row, col);
+    }
+  } else {
+    constexpr int kChunks = (kUnits + 3) / 4;
+    const uint32_t mine = staging + lane * 16;
+#pragma unroll 1
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+        if (c != chunk) continue;
+#pragma unroll
+        for (int i = 4 * c; i < 4 * c + 4 && i < kUnits; ++i) {
+          ptx::store_shared4(mine + (i & 3) * abi::kUnitBytes,
+                             make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]));
+        }
+      }
+#pragma unroll 1
+      for (int i = 4 * chunk; i < 4 * chunk + 4 && i < kUnits; ++i) {
+        int row, col;
+        corner(i, row, col);
+        writer.unit(ptx::load_shared4(mine + (i & 3) * abi::kUnitBytes), row, col);
+      }
+    }
+  }
+}
+
+// The exchange of partial sums between the ranges of a split K.
+//
+// Every unit has one owner among the CTAs of the cluster: CTA o owns units [o share, (o + 1) share).
+// Every range sends its partial sum of a unit to the owner's buffer, slot [unit - first][range]; the
+// owner adds them, ascending, and writes D. No workspace, no atomics, one order.
+//
+// BARRIERS
+//   exchange full   1 arrival (math warp 0, which announces all bytes of a tile, one tile ahead)
+//   exchange free   1 arrival of every math warp of every CTA, when it has read its units
+template <TileConfig kTile>
+class Exchange {
+ public:
+  static constexpr int kUnits = abi::tile_units(kTile), kColUnits = kTile.cols() / 8;
+  static constexpr int kWarps = kTile.math_warps(), kBarrier = 2;
+
+  __device__ __forceinline__ Exchange(const KernelParams& params, uint32_t base, uint32_t cta_rank)
+      : p(params),
+        buffer(base + params.exchange),
+        full(base + params.barriers + 16 * kTile.k_groups * params.stages),
+        free(full + 8),
+        rank(cta_rank),
+        ctas(params.cluster_split),
+        ranges(ctas * kTile.k_groups) {
+    first = static_cast<int>(rank) * p.share;
+    count = min(p.share, kUnits - first);
+    if (count < 0) count = 0;
+  }
+
+  // One thread, before the cluster's first barrier.
+  static __device__ __forceinline__ void init(const KernelParams& p, uint32_t base) {
+    const uint32_t full = base + p.barriers + 16 * kTile.k_groups * p.stages;
+    ptx::mbarrier_init(full, abi::exchange_full_arrivals());
+    ptx::mbarrier_init(full + 8, abi::exchange_free_arrivals(kTile, p.cluster_split));
+  }
+  // One thread: the next tile's bytes.
+  __device__ __forceinline__ void announce() const {
+    ptx::mbarrier_arrive_expect(full, count * ranges * abi::kUnitBytes);
+  }
+
+  // All math warps, at the end of their K range; last_tile: of this CTA. unit_of(i): number of the warp's unit i, ascending.
+  template <int kMyUnits, typename UnitOf>
+  __device__ __forceinline__ void reduce(const float* acc, int k_group, int warp, int lane,
+                                         const TileAt& at, bool last_tile, UnitOf unit_of) {
+    const uint32_t slot = (rank * kTile.k_groups + k_group) * abi::kUnitBytes + lane * 16;
+    if (ctas > 1) {
+      // NOTE: a peer may still be reading the last tile's sums; without this wait they are overwritten.
+      if (tile > 0) ptx::mbarrier_wait_cluster(free, (tile - 1) & 1);
+      int owner = -1, last = -1;  // units up to `last` belong to `owner`
+      uint32_t to = 0, bar = 0;
+#pragma unroll
+      for (int i = 0; i < kMyUnits; ++i) {
+        const int u = unit_of(i);
+        if (u > last) {
+          while (u > last) {
+            ++owner;
+            last += p.share;
+          }
+          to = ptx::map_to_rank(buffer + slot, owner);
+          bar = ptx::map_to_rank(full, owner);
+        }
+        ptx::store_async(to + (u - owner * p.share) * ranges * abi::kUnitBytes,
+                         make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]),
+                         bar);
+      }
+      if (warp < count || warp == 0) {
+        if (count > 0) ptx::mbarrier_wait_cluster(full, tile & 1);
+        if (warp == 0 && lane == 0 && !last_tile) announce();
+      }
+    } else {
+      // NOTE: the other pipelines may still be reading the last tile's sums.
+      if (tile > 0) ptx::named_sync(kBarrier, 32 * kWarps);
+#pragma unroll
+      for (int i = 0; i < kMyUnits; ++i) {
+        ptx::store_shared4(buffer + slot + unit_of(i) * ranges * abi::kUnitBytes,
+                           make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]));
+      }
+      ptx::named_sync(kBarrier, 32 * kWarps);
+    }
+    write(warp, lane, at);
+    // NOTE: not after the last tile: an arrival that is still under way when its CTA has left is a fault,
+    // and the cluster's last barrier does not order it.
+    if (ctas > 1 && !last_tile) {
+      __syncwarp();
+      if (lane < ctas) ptx::mbarrier_arrive_remote(ptx::map_to_rank(free, lane));
+    }
+    ++tile;
+  }
+
+ private:
+  __device__ __forceinline__ void write(int warp, int lane, const TileAt& at) const {
+    const Writer<kTile> writer(p, at, lane);
+    const int row0 = kTile.normal() ? at.m0 : at.n0, col0 = kTile.normal() ? at.n0 : at.m0;
+#pragma unroll 1
+    for (int i = warp; i < count; i += kWarps) {
+      const uint32_t from = buffer + i * ranges * abi::kUnitBytes + lane * 16;
+      float4 sum = ptx::load_shared4(from);
+#pragma unroll 2
+      for (int r = 1; r < ranges; ++r) {
+        const float4 v = ptx::load_shared4(from + r * abi::kUnitBytes);
+        sum.x = __fadd_rn(sum.x, v.x);
+        sum.y = __fadd_rn(sum.y, v.y);
+        sum.z = __fadd_rn(sum.z, v.z);
+        sum.w = __fadd_rn(sum.w, v.w);
+      }
+      const int u = first + i;
+      writer.unit(sum, row0 + u / kColUnits * 16, col0 + u % kColUnits * 8);
+    }
+  }
+
+  const KernelParams& p;
+  const uint32_t buffer, full, free, rank;
+  const int ctas, ranges;
+  int first, count;
+  int tile = 0;
+};
+
+}  // namespace oct::device

@@ -1,0 +1,284 @@
+// D = A B^T, e4m3 with 1D2D scales, rows of A on WGMMA's 64-row side: tiles of 64..256 x 32..256, for M
+// of 64 and more. Dense and batched, any M, N, K; docs/kernel-anatomy.md walks through it.
+//
+// ROLES (warps, in order)
+//   4 g .. 4 g + 3   math warpgroup g: WGMMA, promotion, D. Warpgroups lie side by side over the rows of
+//                    the tile (64-row tiles: over its columns)
+//   then one         producer of B
+//   then one         producer of A, SFA and SFB
+//   then two idle    in kernels with large accumulators: the producers' warpgroup gives its registers
+//
+// BARRIERS
+//   stages           pipeline.cuh
+//   exchange         epilogue.cuh, only with K split over the cluster
+//   named 1          producers -> math: barriers are initialised
+//
+// TIMELINE of a K-block in a math warpgroup, kSets = 1 (two warpgroups take turns by themselves: while
+// one promotes, the other's WGMMA runs)
+//   wait full | 4 WGMMA, commit | load scales | wait WGMMA | release the stage | promote
+// kSets = 2
+//   wait full i+1 | 4 WGMMA of i+1 | load scales of i | wait WGMMA i | release | promote i
+#pragma once
+
+#include "device/epilogue.cuh"
+#include "device/promote.cuh"
+#include "device/ptx/wgmma.cuh"
+
+namespace oct::device {
+
+// What a math warp knows of its place in the tile.
+struct MathWarp {
+  int row_group, col_group, quarter, lane;  // quarter: 16 rows of a 64-row piece
+};
+
+template <TileConfig kTile>
+struct NormalMath {
+  static constexpr int kWidth = kTile.piece_cols(), kRowPieces = kTile.row_pieces(),
+                       kColPieces = kTile.col_pieces(), kPieces = kTile.pieces();
+  static constexpr int kAcc = kWidth / 2;
+
+  const Ring<kTile>& ring;
+  const MathWarp warp;
+  Place place{0};
+
+  __device__ __forceinline__ NormalMath(const Ring<kTile>& its_ring, MathWarp its_place)
+      : ring(its_ring), warp(its_place) {}
+
+  __device__ __forceinline__ void wait_full() const {
+    ptx::mbarrier_wait(ring.full + 8 * place.stage, place.parity);
+  }
+  // NOTE: only after the wait for the WGMMA that read the stage, and after its scales are in registers.
+  __device__ __forceinline__ void release(uint32_t stage) const {
+    const uint32_t bar = ring.empty + 8 * stage;
+    if constexpr (kTile.multicast() == 1) {
+      if (warp.lane == 0) ptx::mbarrier_arrive(bar);
+    } else {
+      if (warp.lane < kTile.multicast()) ptx::mbarrier_arrive_remote(ptx::map_to_rank(bar, warp.lane));
+    }
+  }
+
+  __device__ __forceinline__ uint32_t row_piece(uint32_t stage, int r) const {
+    return ring.row_tile(stage, 0) + (warp.row_group * kRowPieces + r) * 64 * abi::kBlockK;
+  }
+  __device__ __forceinline__ uint32_t col_piece(uint32_t stage, int c) const {
+    return ring.col_tile(stage, 0) + (warp.col_group * kColPieces + c) * kWidth * abi::kBlockK;
+  }
+
+  struct PieceScales {
+    float upper, lower, sfb[3];
+  };
+  template <int kBlocks>
+  __device__ __forceinline__ PieceScales scales(uint32_t stage, int r, uint32_t sfb_slot) const {
+    PieceScales s;
+    const uint32_t row = (warp.row_group * kRowPieces + r) * 64 + warp.quarter * 16 + (warp.lane >> 2);
+    const uint32_t sfa = ring.sfa(stage, 0) + row * 4;
+    s.upper = ptx::load_shared(sfa);
+    s.lower = ptx::load_shared(sfa + 32);
+#pragma unroll
+    for (int i = 0; i < kBlocks; ++i) s.sfb[i] = ptx::load_shared(ring.sfb(stage, 0) + (sfb_slot + i) * 4);
+    return s;
+  }
+
+  // `count` K-blocks into acc. kOffset: where the pieces start modulo 128 columns. sfb_slot: of piece c.
+  template <int kOffset>
+  __device__ __forceinline__ void k_loop(float (&acc)[kPieces][kAcc], int count,
+                                         const uint32_t (&sfb_slot)[kColPieces]) {
+    constexpr int kBlocks = kSfbBlocks<kOffset, kWidth>;
+    if (count == 0) return;
+    if constexpr (kTile.sets == 1) {
+      float product[kAcc];
+      wait_full();
+#pragma unroll 1
+      for (int i = 0; i < count; ++i) {
+        const uint32_t stage = place.stage;
+        place.advance(ring.stages);
+#pragma unroll
+        for (int r = 0; r < kRowPieces; ++r) {
+#pragma unroll
+          for (int c = 0; c < kColPieces; ++c) {
+            const bool last = r == kRowPieces - 1 && c == kColPieces - 1;
+            ptx::multiply_block<kWidth>(product, row_piece(stage, r), col_piece(stage, c));
+            const PieceScales s = scales<kBlocks>(stage, r, sfb_slot[c]);
+            if (last && i + 1 < count) wait_full();
+            ptx::wgmma_wait<0>();
+            ptx::hold(product);
+            if (last) release(stage);
+            promote_normal<kOffset, kWidth>(acc[r * kColPieces + c], product, s.upper, s.lower, s.sfb);
+          }
+        }
+      }
+    } else {
+      float even[kAcc], odd[kAcc];
+      uint32_t retiring = place.stage;
+      const auto issue = [&](float(&product)[kAcc]) {
+        wait_full();
+        ptx::multiply_block<kWidth>(product, row_piece(place.stage, 0), col_piece(place.stage, 0));
+        place.advance(ring.stages);
+      };
+      const auto retire = [&]<int kPending>(float(&product)[kAcc]) {
+        const PieceScales s = scales<kBlocks>(retiring, 0, sfb_slot[0]);
+        ptx::wgmma_wait<kPending>();
+        ptx::hold(product);
+        release(retiring);
+        if (++retiring == ring.stages) retiring = 0;
+        promote_normal<kOffset, kWidth>(acc[0], product, s.upper, s.lower, s.sfb);
+      };
+      issue(even);
+      int left = count - 1;
+#pragma unroll 1
+      for (; left >= 2; left -= 2) {
+        issue(odd);
+        retire.template operator()<1>(even);
+        issue(even);
+        retire.template operator()<1>(odd);
+      }
+      if (left == 1) {
+        issue(odd);
+        retire.template operator()<1>(even);
+        retire.template operator()<0>(odd);
+      } else {
+        retire.template operator()<0>(even);
+      }
+    }
+  }
+
+  // One K loop for every offset that pieces of this width can start at.
+  template <int kCase = 0>
+  __device__ __forceinline__ void multiply(float (&acc)[kPieces][kAcc], int count, int n0) {
+    const int col0 = n0 + warp.col_group * kColPieces * kWidth;
+    if constexpr (kCase + 1 < kOffsetCases<kWidth>) {
+      static_assert(kColPieces == 1, "pieces of one warpgroup must start at the same offset");
+      if ((col0 & 127) != kCase * kOffsetStep<kWidth>) {
+        multiply<kCase + 1>(acc, count, n0);
+        return;
+      }
+    }
+    uint32_t slot[kColPieces];
+#pragma unroll
+    for (int c = 0; c < kColPieces; ++c) slot[c] = ((col0 + c * kWidth) >> 7) - (n0 >> 7);
+    // Widths that divide 128 never straddle two blocks, whatever their offset.
+    constexpr bool kNeverStraddles = 128 % kWidth == 0;
+    k_loop<kNeverStraddles ? 0 : kCase * kOffsetStep<kWidth>>(acc, count, slot);
+  }
+
+  // ---- D ------------------------------------------------------------------------------------------
+
+  // Boxes of 16 rows by 64 (32) columns, staged with the copy engine's swizzle, one warp by itself.
+  static constexpr int kBoxCols = kWidth % 64 == 0 ? 64 : 32, kBoxBytes = 16 * kBoxCols * 2,
+                       kBoxes = abi::kWarpStagingBytes / kBoxBytes;
+
+  __device__ __forceinline__ void store_boxes(const float (&acc)[kPieces][kAcc], const KernelParams& p,
+                                              const TileAt& at, uint32_t staging, bool f16) const {
+    const int row = warp.lane & 15, half = warp.lane >> 4;
+    // 16-byte chunk index ^ row, over as many bits as a row has chunks.
+    const uint32_t twist = kBoxCols == 64 ? row & 7 : (row >> 1) & 3;
+    int box = 0;
+#pragma unroll
+    for (int r = 0; r < kRowPieces; ++r) {
+#pragma unroll
+      for (int c = 0; c < kColPieces; ++c) {
+        const float* a = acc[r * kColPieces + c];
+#pragma unroll
+        for (int col = 0; col < kWidth; col += kBoxCols, ++box) {
+          const uint32_t to = staging + box % kBoxes * kBoxBytes;
+          // NOTE: without this wait the box that the copy engine still reads is overwritten.
+          if (warp.lane == 0) ptx::wait_stores_read<kBoxes - 1>();
+          __syncwarp();
+#pragma unroll
+          for (int j = 0; j < kBoxCols / 8; j += 2) {
+            const float* x = a + 4 * (col / 8 + j);
+            const uint32_t address = to + row * kBoxCols * 2 + (((j + half) ^ twist) << 4);
+            if (f16) {
+              ptx::store_matrices(address, ptx::pack_f16(x[0], x[1]), ptx::pack_f16(x[2], x[3]),
+                                  ptx::pack_f16(x[4], x[5]), ptx::pack_f16(x[6], x[7]));
+            } else {
+              ptx::store_matrices(address, ptx::pack_bf16(x[0], x[1]), ptx::pack_bf16(x[2], x[3]),
+                                  ptx::pack_bf16(x[4], x[5]), ptx::pack_bf16(x[6], x[7]));
+            }
+          }
+          ptx::fence_async_proxy();
+          __syncwarp();
+          if (warp.lane == 0) {
+            ptx::store_box(p.d, at.n0 + (warp.col_group * kColPieces + c) * kWidth + col,
+                           at.m0 + (warp.row_group * kRowPieces + r) * 64 + warp.quarter * 16,
+                           at.batch, to);
+          }
+        }
+      }
+    }
+  }
+
+  // Corner of unit i of this warp's accumulators, on the tile.
+  __device__ __forceinline__ int unit_row(int i) const {
+    return (warp.row_group * kRowPieces + i / (kColPieces * kWidth / 8)) * 64 + warp.quarter * 16;
+  }
+  __device__ __forceinline__ int unit_col(int i) const {
+    return warp.col_group * kColPieces * kWidth + i % (kColPieces * kWidth / 8) * 8;
+  }
+};
+
+template <TileConfig kTile>
+__device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kTile>& ring,
+                                            uint32_t base, uint32_t rank, int warp, int lane) {
+  using Math = NormalMath<kTile>;
+  const int group = warp >> 2;
+  Math math(ring, {group % kTile.row_groups(), group / kTile.row_groups(), warp & 3, lane});
+  const uint32_t staging = base + p.exchange + warp * abi::kWarpStagingBytes;
+  const abi::BlockRange range = my_range<kTile>(p, rank, 0);
+  Exchange<kTile> exchange(p, base, rank);
+  const bool exchanges = kTile.splits_over_cluster() && p.cluster_split > 1;
+  constexpr int kUnits = Math::kPieces * Math::kAcc / 4;
+
+#pragma unroll 1
+  for (uint32_t unit = ptx::cluster_id(); unit < p.order.units; unit += ptx::cluster_count()) {
+    const TileAt at = locate<kTile>(p, unit, rank);
+    const bool last = unit + ptx::cluster_count() >= p.order.units;
+    float acc[Math::kPieces][Math::kAcc];
+    const auto clear = [&] {
+#pragma unroll
+      for (int i = 0; i < Math::kPieces; ++i) {
+#pragma unroll
+        for (int j = 0; j < Math::kAcc; ++j) acc[i][j] = 0.0f;
+      }
+    };
+    clear();
+    if constexpr (kTile.sequential) {
+      // Ranges one after the other; empty ones do not take part in the sum.
+      float sum[Math::kAcc];
+      bool first = true;
+#pragma unroll 1
+      for (int i = 0; i < p.split; ++i) {
+        const abi::BlockRange part = p.cut.range(i);
+        if (part.first == part.last) continue;
+        clear();
+        math.multiply(acc, part.last - part.first, at.n0);
+#pragma unroll
+        for (int j = 0; j < Math::kAcc; ++j) sum[j] = first ? acc[0][j] : __fadd_rn(sum[j], acc[0][j]);
+        first = false;
+      }
+#pragma unroll
+      for (int j = 0; j < Math::kAcc; ++j) acc[0][j] = first ? 0.0f : sum[j];
+    } else {
+      math.multiply(acc, range.last - range.first, at.n0);
+    }
+
+    if (exchanges) {
+      if constexpr (kTile.splits_over_cluster()) {
+        exchange.template reduce<kUnits>(&acc[0][0], 0, warp, lane, at, last, [&](int i) {
+          return math.unit_row(i) / 16 * Exchange<kTile>::kColUnits + math.unit_col(i) / 8;
+        });
+      }
+    } else if (p.store == StorePath::kCopyEngine) {
+      math.store_boxes(acc, p, at, staging, p.d_type == ElementType::kF16);
+    } else {
+      // NOTE: the warp's staging is shared with store_boxes(), but a launch takes one path only.
+      write_units<kTile, kUnits>(Writer<kTile>(p, at, lane), &acc[0][0], staging, lane,
+                                 [&](int i, int& row, int& col) {
+                                   row = at.m0 + math.unit_row(i);
+                                   col = at.n0 + math.unit_col(i);
+                                 });
+    }
+  }
+}
+
+}  // namespace oct::device

@@ -1,0 +1,287 @@
+// The ring of stages between the two producer warps that fill it and the math warpgroups that empty it,
+// and the producers themselves: the same for both kernel families.
+//
+// A stage holds `blocks` K-blocks: their tiles of A, then of B, brought by the copy engine, and a slot
+// of scales: SFA of the tile's rows (copy engine, or plain asynchronous loads where SFA is row-major or
+// oddly pitched) and up to four SFB (plain asynchronous loads: any strides). So a stage is complete in
+// itself and no tile starts with a load of scales behind a barrier.
+//
+// BARRIERS of a stage
+//   full    1 arrival of the producer of B, with the bytes that the copy engine will bring
+//           + 1 of the producer of A, SFA and SFB, likewise
+//           + 4 of its lanes 0..3, when their SFB have landed
+//           + 32 with plain SFA, when each lane's SFA have landed
+//   empty   1 arrival of every math warp that reads the stage, in every CTA of a multicast
+#pragma once
+
+#include "device/ptx/barrier.cuh"
+#include "device/ptx/copy.cuh"
+#include "kernel_abi/kernel_params.h"
+#include "kernel_abi/smem_layout.h"
+
+namespace oct::device {
+
+using abi::KernelParams;
+using abi::TileConfig;
+
+// Addresses of one pipeline's ring. Stage s: tiles + s * stage bytes, and so on.
+template <TileConfig kTile>
+struct Ring {
+  static constexpr abi::SmemLayout kLayout = abi::make_smem_layout(kTile, 1);
+  static constexpr uint32_t kStageBytes = kLayout.stage_bytes, kScaleBytes = kLayout.scale_bytes;
+  static constexpr uint32_t kABytes = kLayout.a_bytes, kBBytes = kLayout.b_bytes;
+  static constexpr uint32_t kSfbOffset = kLayout.sfb_offset;
+
+  uint32_t tiles, scales, full, empty, stages;
+
+  __device__ __forceinline__ Ring(const KernelParams& p, uint32_t base, int pipeline)
+      : tiles(base + pipeline * p.stages * kStageBytes),
+        scales(base + p.scales + pipeline * p.stages * kScaleBytes),
+        full(base + p.barriers + 8 * pipeline * p.stages),
+        empty(full + 8 * kTile.k_groups * p.stages),
+        stages(p.stages) {
+    // NOTE: keeps the count in a register; read from constant memory in the K loop it costs 2-4 % at
+    // large M (measured on the prototype).
+    asm volatile("" : "+r"(stages));
+  }
+
+  // K-block b of stage s, on WGMMA's 64-row side and on its N side.
+  __device__ __forceinline__ uint32_t row_tile(uint32_t s, int b) const {
+    return tiles + s * kStageBytes +
+           (kTile.normal() ? b * kABytes : kTile.blocks * kABytes + b * kBBytes);
+  }
+  __device__ __forceinline__ uint32_t col_tile(uint32_t s, int b) const {
+    return tiles + s * kStageBytes +
+           (kTile.normal() ? kTile.blocks * kABytes + b * kBBytes : b * kABytes);
+  }
+  __device__ __forceinline__ uint32_t sfa(uint32_t s, int b) const {
+    return scales + s * kScaleBytes + b * kTile.tile_m * 4;
+  }
+  __device__ __forceinline__ uint32_t sfb(uint32_t s, int b) const {
+    return scales + s * kScaleBytes + kSfbOffset + b * abi::kSfbSlots * 4;
+  }
+};
+
+// A place in the ring: stage and how often the ring has been walked.
+struct Place {
+  uint32_t stage = 0, parity;
+
+  __device__ __forceinline__ explicit Place(uint32_t first_parity) : parity(first_parity) {}
+  __device__ __forceinline__ void advance(uint32_t stages) {
+    if (++stage == stages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+// One tile's coordinates for this CTA.
+struct TileAt {
+  int m0, n0, batch;
+};
+template <TileConfig kTile>
+__device__ __forceinline__ TileAt locate(const KernelParams& p, uint32_t unit, uint32_t rank) {
+  const abi::Unit u = p.order.decode(unit);
+  const uint32_t m = kTile.cluster_m > 1 ? u.m * kTile.cluster_m + rank : u.m;
+  const uint32_t n = kTile.cluster_n > 1 ? u.n * kTile.cluster_n + rank : u.n;
+  return {static_cast<int>(m * kTile.tile_m), static_cast<int>(n * kTile.tile_n),
+          static_cast<int>(u.batch)};
+}
+
+// K-blocks that pipeline `group` of CTA `rank` walks.
+template <TileConfig kTile>
+__device__ __forceinline__ abi::BlockRange my_range(const KernelParams& p, uint32_t rank, int group) {
+  if (kTile.sequential || p.split == 1) return {0, p.k_blocks};
+  return p.cut.range((kTile.multicast() > 1 ? 0 : rank) * kTile.k_groups + group);
+}
+
+template <TileConfig kTile>
+__device__ __forceinline__ void init_ring(const KernelParams& p, const Ring<kTile>& ring, int lane) {
+  const bool plain = p.flags & abi::kPlainSfa;
+  if (lane < ring.stages) {
+    ptx::mbarrier_init(ring.full + 8 * lane, abi::full_arrivals(plain));
+    ptx::mbarrier_init(ring.empty + 8 * lane, abi::empty_arrivals(kTile));
+  }
+}
+
+// What the two producers of a pipeline share: where they are, and one K-block of an operand.
+template <TileConfig kTile>
+class Producer {
+ public:
+  __device__ __forceinline__ Producer(const KernelParams& params, const Ring<kTile>& its_ring,
+                                      uint32_t cta_rank, int group, int lane_id)
+      : p(params),
+        ring(its_ring),
+        rank(cta_rank),
+        range(my_range<kTile>(params, cta_rank, group)),
+        lane(lane_id) {}
+
+ protected:
+  // Calls fill(stage, first K-block) for every stage that this CTA needs, aim(tile) before each tile.
+  template <typename Aim, typename Fill>
+  __device__ __forceinline__ void walk(Aim aim, Fill fill) {
+    Place place(1);  // the first walk of the ring finds it empty
+#pragma unroll 1
+    for (uint32_t unit = ptx::cluster_id(); unit < p.order.units; unit += ptx::cluster_count()) {
+      aim(locate<kTile>(p, unit, rank));
+#pragma unroll 1
+      for (int kb = range.first; kb < range.last; kb += kTile.blocks) {
+        ptx::mbarrier_wait(ring.empty + 8 * place.stage, place.parity);
+        fill(place.stage, kb);
+        place.advance(ring.stages);
+      }
+    }
+    // NOTE: a peer's last arrivals must have come before this CTA may leave: an arrival at a CTA that
+    // is gone is a fault, and the cluster's last barrier does not order them.
+    if constexpr (kTile.multicast() > 1) {
+      for (uint32_t i = 0; i < ring.stages; ++i) {
+        ptx::mbarrier_wait(ring.empty + 8 * place.stage, place.parity);
+        place.advance(ring.stages);
+      }
+    }
+    __syncwarp();
+  }
+
+  __device__ __forceinline__ int blocks_from(int kb) const {
+    return kTile.blocks == 1 ? 1 : min(kTile.blocks, range.last - kb);
+  }
+
+  // One K-block of an operand: kTileRows rows from `row` on. With a multicast, each CTA brings its part
+  // to both.
+  template <int kTileRows, int kShared>
+  __device__ __forceinline__ void load_tile(uint32_t to, const abi::TensorMap& map, int kb, int row,
+                                            int batch, uint32_t full) {
+    if constexpr (kShared == 1) {
+      ptx::copy_box(to, map, kb * abi::kBlockK, row, batch, full);
+    } else {
+      constexpr int kPart = kTileRows / kShared;
+      static_assert(kPart % 8 == 0, "a part of a tile must be whole groups of 8 swizzled rows");
+      ptx::copy_box_multicast(to + rank * kPart * abi::kBlockK, map, kb * abi::kBlockK,
+                              row + rank * kPart, batch, full, (1u << kShared) - 1);
+    }
+  }
+
+  const KernelParams& p;
+  const Ring<kTile>& ring;
+  const uint32_t rank;
+  const abi::BlockRange range;
+  const int lane;
+};
+
+// Brings B. A warp of its own, that does nothing else: the weights are what decode waits for, and with
+// a dependent launch they may be requested before the kernel before this one has finished.
+template <TileConfig kTile>
+class WeightProducer : Producer<kTile> {
+  using Base = Producer<kTile>;
+
+ public:
+  using Base::Base;
+
+  __device__ __forceinline__ void run() {
+    const KernelParams& p = this->p;
+    if ((p.flags & abi::kDependent) && !(p.flags & abi::kWeightsReady)) {
+      ptx::wait_for_earlier_kernels();
+    }
+    int row = 0, batch = 0;
+    this->walk(
+        [&](const TileAt& at) {
+          row = at.n0;
+          batch = at.batch & -p.b_batch;
+        },
+        [&](uint32_t stage, int kb) {
+          if (this->lane != 0) return;
+          const uint32_t full = this->ring.full + 8 * stage;
+          const int blocks = this->blocks_from(kb);
+          ptx::mbarrier_arrive_expect(full, abi::weight_bytes(kTile, blocks));
+#pragma unroll
+          for (int b = 0; b < kTile.blocks; ++b) {
+            if (b >= blocks) break;
+            const uint32_t to =
+                kTile.normal() ? this->ring.col_tile(stage, b) : this->ring.row_tile(stage, b);
+            this->template load_tile<kTile.tile_n, kTile.cluster_m>(to, p.b, kb + b, row, batch, full);
+          }
+        });
+  }
+};
+
+// Brings A, SFA and SFB.
+template <TileConfig kTile>
+class ActivationProducer : Producer<kTile> {
+  using Base = Producer<kTile>;
+
+ public:
+  using Base::Base;
+
+  __device__ __forceinline__ void run() {
+    const KernelParams& p = this->p;
+    const int lane = this->lane;
+    const bool plain = p.flags & abi::kPlainSfa;
+    if (p.flags & abi::kDependent) ptx::wait_for_earlier_kernels();
+    int m0 = 0, a_batch = 0, sfa_batch = 0;
+    const float* sfb = nullptr;  // of this lane's row of SFB, or null
+    const float* sfa = nullptr;  // of this lane's first row, plain SFA only
+    this->walk(
+        [&](const TileAt& at) {
+          m0 = at.m0;
+          a_batch = at.batch & -p.a_batch;
+          sfa_batch = at.batch & -p.sfa_batch;
+          const int64_t row = (at.n0 >> 7) + (lane & 3);
+          const bool wanted =
+              lane < abi::kSfbSlots && row * 128 < p.n && row * 128 < at.n0 + kTile.tile_n;
+          sfb = wanted ? p.sfb.data + at.batch * p.sfb.batch_stride + row * p.sfb.row_stride : nullptr;
+          if (plain) {
+            sfa = p.sfa_plain.data + at.batch * p.sfa_plain.batch_stride +
+                  int64_t{at.m0 + lane} * p.sfa_plain.row_stride;
+          }
+        },
+        [&](uint32_t stage, int kb) {
+          const Ring<kTile>& ring = this->ring;
+          const uint32_t full = ring.full + 8 * stage;
+          const int blocks = this->blocks_from(kb);
+          if (lane == 0) {
+            ptx::mbarrier_arrive_expect(full, abi::activation_bytes(kTile, blocks, plain));
+#pragma unroll
+            for (int b = 0; b < kTile.blocks; ++b) {
+              if (b >= blocks) break;
+              const uint32_t to = kTile.normal() ? ring.row_tile(stage, b) : ring.col_tile(stage, b);
+              this->template load_tile<kTile.tile_m, kTile.cluster_n>(to, p.a, kb + b, m0, a_batch, full);
+            }
+            if (!plain) ptx::copy_box(ring.sfa(stage, 0), p.sfa, m0, kb, sfa_batch, full);
+          }
+          if (lane < abi::kSfbSlots) {
+            if (sfb != nullptr) {
+#pragma unroll
+              for (int b = 0; b < kTile.blocks; ++b) {
+                if (b >= blocks) break;
+                ptx::load_async_4(ring.sfb(stage, b) + 4 * lane, sfb + (kb + b) * p.sfb.k_stride);
+              }
+            }
+            ptx::arrive_after_loads(full);
+          }
+          if (plain) {
+            load_plain_sfa(ring, stage, kb, blocks, sfa, m0);
+            ptx::arrive_after_loads(full);
+          }
+        });
+  }
+
+ private:
+  __device__ __forceinline__ void load_plain_sfa(const Ring<kTile>& ring, uint32_t stage, int kb,
+                                                 int blocks, const float* sfa, int m0) const {
+    const KernelParams& p = this->p;
+#pragma unroll
+    for (int b = 0; b < kTile.blocks; ++b) {
+      if (b >= blocks) break;
+      const float* from = sfa + (kb + b) * p.sfa_plain.k_stride;
+#pragma unroll
+      for (int i = 0; i < (kTile.tile_m + 31) / 32; ++i) {
+        const int row = 32 * i + this->lane;
+        // Scales of rows past M stay as they are: such rows are never stored.
+        if (row < kTile.tile_m && m0 + row < p.m) ptx::load_async_4(ring.sfa(stage, b) + 4 * row, from);
+        from += 32 * p.sfa_plain.row_stride;
+      }
+    }
+  }
+};
+
+}  // namespace oct::device

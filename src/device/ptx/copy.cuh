@@ -1,0 +1,121 @@
+// Data movement, one instruction a function: the copy engine (bulk tensor copies), plain asynchronous
+// loads, stores into other CTAs of the cluster, matrix stores to shared memory.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel_abi/kernel_params.h"
+
+namespace oct::device::ptx {
+
+// A box of a tensor map at (x, y, z) into shared memory; its bytes complete on `bar`. Elements outside
+// the tensor arrive as zeros and count as bytes.
+__device__ __forceinline__ void copy_box(uint32_t to, const abi::TensorMap& map, int x, int y, int z,
+                                         uint32_t bar) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(bar)
+      : "memory");
+}
+// The same into the same place of every CTA in `ranks`, completing on each one's own barrier.
+__device__ __forceinline__ void copy_box_multicast(uint32_t to, const abi::TensorMap& map, int x,
+                                                   int y, int z, uint32_t bar, uint16_t ranks) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(bar), "h"(ranks)
+      : "memory");
+}
+// A box out of shared memory; parts outside the tensor are not written. One bulk group of its own.
+__device__ __forceinline__ void store_box(const abi::TensorMap& map, int x, int y, int z,
+                                          uint32_t from) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];\n"
+      "cp.async.bulk.commit_group;" ::"l"(&map),
+      "r"(x), "r"(y), "r"(z), "r"(from)
+      : "memory");
+}
+// Until at most kPending of this thread's stores still read shared memory.
+template <int kPending>
+__device__ __forceinline__ void wait_stores_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
+}
+// Orders this thread's ordinary writes to shared memory before later copy-engine reads of them.
+__device__ __forceinline__ void fence_async_proxy() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// Four bytes by a plain asynchronous load; needs no alignment beyond its own.
+__device__ __forceinline__ void load_async_4(uint32_t to, const void* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+}
+// Arrives on `bar` when this thread's plain asynchronous loads so far have landed. The arrival is one
+// of those that `bar` was initialised for.
+__device__ __forceinline__ void arrive_after_loads(uint32_t bar) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
+}
+
+// Four floats into another CTA's shared memory, completing 16 bytes on its barrier. Both addresses come
+// from map_to_rank(). NOTE: an illegal instruction in a kernel launched without clusters.
+__device__ __forceinline__ void store_async(uint32_t to, float4 v, uint32_t bar) {
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, "
+      "[%5];" ::"r"(to),
+      "r"(__float_as_uint(v.x)), "r"(__float_as_uint(v.y)), "r"(__float_as_uint(v.z)),
+      "r"(__float_as_uint(v.w)), "r"(bar)
+      : "memory");
+}
+
+__device__ __forceinline__ float load_shared(uint32_t at) {
+  float v;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(at) : "memory");
+  return v;
+}
+__device__ __forceinline__ float2 load_shared2(uint32_t at) {
+  float2 v;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(at) : "memory");
+  return v;
+}
+__device__ __forceinline__ float4 load_shared4(uint32_t at) {
+  float4 v;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(at)
+               : "memory");
+  return v;
+}
+__device__ __forceinline__ void store_shared4(uint32_t at, float4 v) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(v.x), "f"(v.y), "f"(v.z),
+               "f"(v.w)
+               : "memory");
+}
+
+// Four 8x8 matrices of 16-bit elements; lane i gives the address of row i%8 of matrix i/8.
+__device__ __forceinline__ void store_matrices(uint32_t at, uint32_t a, uint32_t b, uint32_t c,
+                                               uint32_t d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(a),
+               "r"(b), "r"(c), "r"(d)
+               : "memory");
+}
+// Transposes an 8x8 matrix of 16-bit elements held by the warp.
+__device__ __forceinline__ uint32_t transpose_matrix(uint32_t a) {
+  uint32_t d;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(d) : "r"(a));
+  return d;
+}
+
+// Two floats to one register of two 16-bit elements, `low` in the low half: to nearest even, every NaN
+// becomes 0x7fff, subnormals are kept.
+__device__ __forceinline__ uint32_t pack_bf16(float low, float high) {
+  uint32_t d;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));
+  return d;
+}
+__device__ __forceinline__ uint32_t pack_f16(float low, float high) {
+  uint32_t d;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));
+  return d;
+}
+
+}  // namespace oct::device::ptx

@@ -1,0 +1,61 @@
+// The one parameter of every GEMM kernel. Filled by src/cuda/launch_params.cpp, read on the device
+// from constant memory; nothing here differs between warps.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel_abi/tile_order.h"
+
+namespace oct::abi {
+
+// A copy-engine descriptor, as the driver encodes it.
+struct alignas(64) TensorMap {
+  uint64_t words[16] = {};
+};
+
+enum class ElementType : uint32_t { kNone = 0, kBf16 = 1, kF16 = 2, kF32 = 3 };
+
+// How an epilogue writes D.
+enum class StorePath : uint32_t {
+  kCopyEngine = 0,  // BF16 or FP16, no bias, no C, rows 16-byte aligned: staged, stored in boxes
+  kPairs = 1,       // no bias, no C: two adjacent elements a store, where D is aligned for it
+  kElements = 2     // everything else
+};
+
+enum LaunchFlags : uint32_t {
+  kPlainSfa = 1,       // SFA is row-major or oddly pitched: plain asynchronous loads
+  kDependent = 2,      // launched as a programmatic dependent of the kernel before it
+  kWeightsReady = 4,   // B and SFB may be read before that kernel has finished
+};
+
+struct Scales {
+  const float* data = nullptr;
+  int64_t row_stride = 0, k_stride = 0, batch_stride = 0;
+};
+
+struct Output {
+  void* data = nullptr;  // D, or C
+  int64_t ld = 0, batch_stride = 0;
+};
+
+struct KernelParams {
+  TensorMap a, b, sfa, d;  // [k, rows, batch], [k, rows, batch], [rows, k-block, batch], [n, m, batch]
+  Scales sfa_plain, sfb;   // row of SFB: column of D / 128
+  Output out, add;         // D; C or null
+  const void* bias = nullptr;
+  int64_t bias_batch_stride = 0;
+  TileOrder order;
+  RangeCut cut;  // of k_blocks into `split`
+  int32_t m = 0, n = 0, k_blocks = 0;
+  int32_t a_batch = 0, b_batch = 0, sfa_batch = 0;  // 1: the operand has a batch dimension, 0: shared
+  int32_t split = 1;       // ranges of K in all
+  int32_t cluster_split = 1;  // CTAs of a cluster that share them
+  int32_t share = 0;       // units of partial sums that a CTA receives
+  int32_t stages = 0;      // of one pipeline
+  int32_t exchange = 0, scales = 0, barriers = 0;  // offsets in shared memory
+  ElementType d_type = ElementType::kBf16, bias_type = ElementType::kNone;
+  StorePath store = StorePath::kElements;
+  uint32_t flags = 0;
+};
+
+}  // namespace oct::abi

@@ -1,0 +1,100 @@
+// Where everything lies in a CTA's shared memory, and what every barrier counts: one place for the
+// kernels, the launcher and the tests.
+//
+//   ring        stages of operand tiles, one K-block of A after the other, then of B; 1024-byte
+//               aligned for the 128-byte swizzle
+//   exchange    what an epilogue hands from thread to thread: either 2 KB a math warp, or the
+//               partial sums that a CTA receives when K is split
+//   scales      one slot a stage: SFA of the tile's rows, then up to four SFB, for each K-block
+//   barriers    full and empty of every stage, then two for the exchange
+#pragma once
+
+#include <cstdint>
+
+#include "kernel_abi/tile_config.h"
+
+namespace oct::abi {
+
+inline constexpr int kBlockK = 128;            // elements, and bytes, of K in a block
+inline constexpr int kSfbSlots = 4;            // SFB values of a K-block that a tile may need
+inline constexpr int kWarpStagingBytes = 2048;  // 16 rows of 128 bytes
+inline constexpr int kUnitBytes = 512;         // 16 x 8 partial sums, one float4 a lane
+inline constexpr int kMostStages = 32;
+inline constexpr int kMostSharedMemory = 232448;  // of one CTA on SM90
+inline constexpr int kSharedMemoryOfSm = 233472;  // shared by its CTAs, 1 KB of each reserved
+
+constexpr int round_up(int x, int to) { return (x + to - 1) / to * to; }
+
+struct SmemLayout {
+  int stages = 0;  // in all; each pipeline has stages / k_groups of them
+  int a_bytes = 0, b_bytes = 0, stage_bytes = 0;
+  int sfb_offset = 0;  // in a scale slot
+  int scale_bytes = 0;
+  int exchange = 0, scales = 0, barriers = 0, total = 0;
+};
+
+OCTET_HD constexpr int operand_bytes(int tile) { return tile * kBlockK; }
+
+// Units of 16 x 8 partial sums in a tile, and how many of them each CTA of a cluster receives: CTA o
+// owns units [o * share, (o + 1) * share) as far as there are any.
+OCTET_HD constexpr int tile_units(const TileConfig& t) { return t.tile_m * t.tile_n / 128; }
+OCTET_HD constexpr int unit_share(const TileConfig& t, int cluster_split) {
+  return (tile_units(t) + cluster_split - 1) / cluster_split;
+}
+
+constexpr int exchange_bytes(const TileConfig& t, int cluster_split) {
+  const int ranges = cluster_split * t.k_groups;
+  const int staging = t.math_warps() * kWarpStagingBytes;
+  const int partial = ranges > 1 ? unit_share(t, cluster_split) * ranges * kUnitBytes : 0;
+  return partial > staging ? partial : staging;
+}
+
+// most_stages: 0 for as many as fit.
+constexpr SmemLayout make_smem_layout(const TileConfig& t, int cluster_split, int most_stages = 0) {
+  SmemLayout s;
+  s.a_bytes = operand_bytes(t.tile_m);
+  s.b_bytes = operand_bytes(t.tile_n);
+  s.stage_bytes = t.blocks * (s.a_bytes + s.b_bytes);
+  // SFA of all K-blocks of the stage first (one copy-engine box), then their SFB.
+  s.sfb_offset = round_up(t.blocks * t.tile_m * 4, 16);
+  s.scale_bytes = round_up(s.sfb_offset + t.blocks * kSfbSlots * 4, 128);
+  const int exchange = exchange_bytes(t, cluster_split);
+  const int room = t.ctas_per_sm == 1 ? kMostSharedMemory : kSharedMemoryOfSm / t.ctas_per_sm - 1024;
+  const int fixed = exchange + 16 + 128;
+  int stages = (room - fixed) / (s.stage_bytes + s.scale_bytes + 16);
+  if (stages > kMostStages) stages = kMostStages;
+  if (most_stages > 0 && stages > most_stages) stages = most_stages;
+  stages = stages / t.k_groups * t.k_groups;
+  s.stages = stages < 0 ? 0 : stages;
+  s.exchange = s.stages * s.stage_bytes;
+  s.scales = round_up(s.exchange + exchange, 128);
+  s.barriers = s.scales + s.stages * s.scale_bytes;
+  s.total = s.barriers + 16 * s.stages + 16;
+  return s;
+}
+
+// Arrivals that complete a phase of a stage's `full` barrier: the two threads that announce the copy
+// engine's bytes, and the lanes that bring scales with plain asynchronous loads.
+OCTET_HD constexpr int full_arrivals(bool plain_sfa) { return 2 + kSfbSlots + (plain_sfa ? 32 : 0); }
+// ... of its `empty` barrier: one lane of every math warp that reads it, in every CTA that a
+// multicast joins.
+OCTET_HD constexpr int empty_arrivals(const TileConfig& t) {
+  return 4 * t.groups_per_pipeline() * t.multicast();
+}
+// ... of the exchange: the CTA itself announces what its peers will send; every math warp of the
+// cluster says when it has read.
+OCTET_HD constexpr int exchange_full_arrivals() { return 1; }
+OCTET_HD constexpr int exchange_free_arrivals(const TileConfig& t, int cluster_split) {
+  return t.math_warps() * cluster_split;
+}
+
+// Bytes of one stage with `blocks` K-blocks in it: of B, and of A with SFA, whose box always spans the
+// stage.
+OCTET_HD constexpr int weight_bytes(const TileConfig& t, int blocks) {
+  return blocks * operand_bytes(t.tile_n);
+}
+OCTET_HD constexpr int activation_bytes(const TileConfig& t, int blocks, bool plain_sfa) {
+  return blocks * operand_bytes(t.tile_m) + (plain_sfa ? 0 : t.blocks * t.tile_m * 4);
+}
+
+}  // namespace oct::abi

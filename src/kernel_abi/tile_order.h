@@ -1,0 +1,74 @@
+// In which order the tiles of D are computed, and which K-blocks a CTA takes: the same code on the
+// device and in host tests.
+//
+// Work units are numbered batch by batch. Within a batch the grid of units is walked in bands that
+// are `band` units wide along one axis, so that the units in flight at a time form a compact block
+// of D and share operands through L2. A unit is one tile, or the two tiles of a multicast cluster.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel_abi/divisor.h"
+
+namespace oct::abi {
+
+struct Unit {
+  uint32_t batch, m, n;  // coordinates in units
+};
+
+struct TileOrder {
+  uint32_t units = 0;            // all of them, over all batches; < 2^31
+  uint32_t across = 1;           // units along the banded axis
+  uint32_t full_bands = 0;       // bands of full width
+  uint32_t bands_along_n = 0;    // 1: the banded axis is N
+  Divisor batch, band, full, last;  // units of a batch, units of a band, widths of bands
+
+  OCTET_HD constexpr Unit decode(uint32_t w) const {
+    const uint32_t b = batch.divide(w);
+    uint32_t rest = w - b * batch.divisor;
+    const uint32_t which = band.divide(rest);
+    rest -= which * band.divisor;
+    const Divisor& width = which < full_bands ? full : last;
+    const uint32_t along = width.divide(rest);
+    const uint32_t cross = which * full.divisor + rest - along * width.divisor;
+    return bands_along_n ? Unit{b, along, cross} : Unit{b, cross, along};
+  }
+};
+
+// um, un >= 1 units along M and N; 1 <= width; um * un * batches < 2^31.
+constexpr TileOrder make_tile_order(uint32_t um, uint32_t un, uint32_t batches, uint32_t width,
+                                    bool bands_along_n) {
+  TileOrder order;
+  const uint32_t across = bands_along_n ? un : um, along = bands_along_n ? um : un;
+  if (width > across) width = across;
+  order.units = um * un * batches;
+  order.across = across;
+  order.full_bands = across / width;
+  order.bands_along_n = bands_along_n;
+  order.batch = make_divisor(um * un);
+  order.band = make_divisor(width * along);
+  order.full = make_divisor(width);
+  order.last = make_divisor(across % width == 0 ? 1 : across % width);
+  return order;
+}
+
+// K-blocks of range i when n of them are cut into S ranges: [floor(n i / S), floor(n (i+1) / S)), as
+// docs/numerics.md section 2 says. With n = q S + r that is q i + floor(r i / S), so the device needs
+// no division.
+struct BlockRange {
+  int32_t first, last;
+};
+struct RangeCut {
+  uint32_t quotient = 0, remainder = 0;
+  Divisor split;
+
+  OCTET_HD constexpr int32_t first(uint32_t i) const {
+    return static_cast<int32_t>(quotient * i + split.divide(remainder * i));
+  }
+  OCTET_HD constexpr BlockRange range(uint32_t i) const { return {first(i), first(i + 1)}; }
+};
+constexpr RangeCut make_range_cut(uint32_t blocks, uint32_t split) {
+  return {blocks / split, blocks % split, make_divisor(split)};
+}
+
+}  // namespace oct::abi

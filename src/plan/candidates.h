@@ -1,0 +1,77 @@
+// Which kernels serve a problem, how their tiles lie over it, and what each would take: the list the
+// planner chooses from. Pure: the same arguments give the same list on any machine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "kernel_abi/kernel_table.h"
+#include "octet/octet.h"
+
+namespace oct::plan {
+
+inline constexpr int kLargestCluster = 8;  // that every Hopper device takes
+
+// How a kernel's tiles are laid over a problem; what the planner and the launcher agree on.
+struct Geometry {
+  int cluster_split = 1;  // CTAs of a cluster that share K
+  int cluster = 1;        // CTAs of a cluster
+  int64_t units_m = 0, units_n = 0;  // units of work (a tile, or a multicast cluster's tiles)
+  int64_t units = 0;                 // over all batches
+  int64_t grid = 0;                  // CTAs
+  int64_t band = 1;                  // width of the bands that the units are walked in
+  bool bands_along_n = false;
+};
+
+// `ctas`: at most so many CTAs are launched (octet_gemm_plan.sms).
+Geometry make_geometry(const abi::TileConfig& tile, const octet_gemm_problem& problem, int split,
+                       int64_t ctas);
+
+// CTAs that the kernel may occupy: all SMs times what fits on one, or one for each SM of a budget.
+int64_t most_ctas(const abi::TileConfig& tile, const octet_gemm_problem& problem,
+                  const octet_device_spec& device, int split);
+
+// Whether the kernel computes the problem with K cut into `split`, or the reason in words.
+Status serves(const abi::TileConfig& tile, const octet_gemm_problem& problem,
+              const octet_device_spec& device, int split);
+
+// What a candidate is predicted to take, in microseconds. predicted = launch + fill + the larger of
+// stream and math + digest + exchange + store.
+struct Cost {
+  double launch = 0;    // an empty launch, and clusters that have to be placed
+  double fill = 0;      // from the first request to the first product
+  double stream = 0;    // operands from DRAM and through L2
+  double math = 0;      // tensor cores and promotion over all waves
+  double digest = 0;    // what is left to compute when the last byte has arrived
+  double exchange = 0;  // partial sums between the ranges of K
+  double store = 0;     // D, as far as it does not hide under the next tile
+  double total() const {
+    return launch + fill + (stream > math ? stream : math) + digest + exchange + store;
+  }
+};
+
+struct Candidate {
+  const abi::KernelRow* kernel = nullptr;
+  abi::TileConfig tile;
+  int split = 1;
+  int64_t ctas = 0;
+  Cost cost;
+};
+
+struct Refused {
+  const char* kernel;
+  int split;
+  std::string why;
+};
+
+Cost predict(const abi::TileConfig& tile, const octet_gemm_problem& problem,
+             const octet_device_spec& device, int split, int64_t ctas);
+
+// Every kernel and split that serves the problem, cheapest first. problem.split, when given, is the only
+// split tried; `forced_split` > 0 likewise (batch_invariant plans). `refused` may be null.
+std::vector<Candidate> list_candidates(const octet_gemm_problem& problem,
+                                       const octet_device_spec& device, int forced_split,
+                                       std::vector<Refused>* refused);
+
+}  // namespace oct::plan

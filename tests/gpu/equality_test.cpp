@@ -1,0 +1,444 @@
+// Every kernel of the library against the normative model, to the bit, on the device.
+//
+//   equality_test [--problems N] [--seconds S] [--seed X] [--kernel SUBSTRING] [--skip-large]
+//
+// Each kernel is forced in turn, over every split that it serves, on random and edge problems; whole
+// buffers are compared, guard bands included. Then: repeats, graph capture, streams, threads, SM
+// budgets, more than 2^31 outputs. Prints what it counted; exit code 1 on the first kind of mismatch,
+// 77 without a usable device. A watchdog turns a hang into a failure.
+#include <cuda_runtime_api.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/problem.h"
+#include "cuda/context.h"
+#include "device_case.h"
+#include "kernel_abi/smem_layout.h"
+#include "plan/candidates.h"
+#include "ref/gemm.h"
+
+namespace {
+
+using namespace oct;
+using namespace oct::test;
+
+std::unique_ptr<cuda::Context> context;
+unsigned long long* result;       // device: [different, first]
+int64_t total_problems = 0, total_outputs = 0, total_runs = 0, failures = 0;
+
+octet_gemm_plan make_plan(const octet_gemm_problem& p, const char* kernel, int split) {
+  octet_gemm_plan plan{};
+  plan.struct_size = sizeof plan;
+  plan.problem = p;
+  plan.split = split;
+  std::snprintf(plan.kernel, sizeof plan.kernel, "%s", kernel);
+  std::snprintf(plan.device, sizeof plan.device, "h200");
+  plan.sms = static_cast<int32_t>(
+      plan::most_ctas(abi::parse_kernel(kernel), p, context->device_spec(), split));
+  return plan;
+}
+
+bool must(const Status& s, const char* what) {
+  if (s.ok()) return true;
+  std::printf("FAILED: %s: %s\n", what, s.message().c_str());
+  ++failures;
+  return false;
+}
+
+// Compares the buffers of a case; prints the first difference with its coordinate, tile and both values.
+bool same(const DeviceCase& c, const octet_gemm_plan& plan, cudaStream_t stream, const char* what) {
+  unsigned long long init[2] = {0, ~0ull}, got[2];
+  OCT_CUDA(cudaMemcpyAsync(result, init, sizeof init, cudaMemcpyHostToDevice, stream));
+  compare_words(c.d_buffer, c.want_buffer, c.d_bytes, result, stream);
+  OCT_CUDA(cudaMemcpyAsync(got, result, sizeof got, cudaMemcpyDeviceToHost, stream));
+  const cudaError_t e = cudaStreamSynchronize(stream);
+  if (e != cudaSuccess) {
+    std::printf("FAILED: %s: %s split %d on %s: %s\n", what, plan.kernel, plan.split,
+                core::to_string(plan.problem).c_str(), cudaGetErrorString(e));
+    std::fflush(stdout);
+    std::_Exit(1);
+  }
+  if (got[0] == 0) return true;
+  if (++failures > 40) return false;
+  uint32_t x = 0, y = 0;
+  const int64_t element = core::size_of(plan.problem.d_type);
+  const int64_t at = static_cast<int64_t>(got[1]) * 2 / element * element;
+  OCT_CUDA(cudaMemcpy(&x, static_cast<char*>(c.d_buffer) + at, 2 + 2 * (element == 4), cudaMemcpyDeviceToHost));
+  OCT_CUDA(cudaMemcpy(&y, static_cast<char*>(c.want_buffer) + at, 2 + 2 * (element == 4), cudaMemcpyDeviceToHost));
+  const int64_t offset = (at - (static_cast<char*>(c.args.d.data) - static_cast<char*>(c.d_buffer))) / element;
+  const int64_t ld = c.args.d.ld;
+  std::printf("MISMATCH: %s: %s split %d sms %d on %s: %llu words differ; first at offset %lld (row %lld, "
+              "column %lld of ld %lld): got %x, want %x; sfa strides %lld %lld, d.ld %lld\n",
+              what, plan.kernel, plan.split, plan.sms, core::to_string(plan.problem).c_str(), got[0],
+              static_cast<long long>(offset), static_cast<long long>(offset / ld),
+              static_cast<long long>(offset % ld), static_cast<long long>(ld), x, y,
+              static_cast<long long>(c.args.sfa.row_stride), static_cast<long long>(c.args.sfa.k_stride),
+              static_cast<long long>(ld));
+  return false;
+}
+
+bool check_case(DeviceCase& c, const octet_gemm_plan& plan, cudaStream_t stream, const char* what) {
+  c.poison(stream);
+  c.reference.split = plan.split;
+  reference_gemm(c.reference, stream);
+  const Status s = context->run(plan, c.args, stream);
+  if (!must(s, plan.kernel)) {
+    std::printf("  (%s, split %d, %s)\n", core::to_string(plan.problem).c_str(), plan.split, what);
+    return false;
+  }
+  ++total_problems;
+  ++total_runs;
+  total_outputs += plan.problem.m * plan.problem.n * plan.problem.groups;
+  return same(c, plan, stream, what);
+}
+
+// The device reference against the CPU's normative loops, element for element.
+void check_reference(Arena& arena, cudaStream_t stream, std::mt19937_64& rng) {
+  int64_t outputs = 0;
+  for (int i = 0; i < 24; ++i) {
+    arena.reset();
+    octet_gemm_problem p = dense_problem(1 + rng() % 40, 1 + rng() % 200, 1 + rng() % 700);
+    p.d_type = i % 3 == 0 ? OCTET_F32 : i % 3 == 1 ? OCTET_BF16 : OCTET_F16;
+    p.bias_type = i % 4 == 1 ? OCTET_BF16 : i % 4 == 2 ? OCTET_F32 : OCTET_NONE;
+    p.accumulate = i % 5 == 2;
+    CaseOptions o;
+    o.codes = static_cast<Codes>(i % 5);
+    o.scales = static_cast<ScaleKind>(i % 4);
+    o.special = true;
+    o.seed = rng();
+    DeviceCase c = make_case(arena, p, o, stream);
+    c.poison(stream);
+    c.reference.split = 1 + i % 7;
+    reference_gemm(c.reference, stream);
+    OCT_CUDA(cudaStreamSynchronize(stream));
+    const auto fetch = [&](const void* data, int64_t bytes) {
+      std::vector<char> host(static_cast<std::size_t>(bytes) + 16);
+      if (bytes > 0) OCT_CUDA(cudaMemcpy(host.data(), data, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost));
+      return host;
+    };
+    const int64_t element = core::size_of(p.d_type), blocks = core::ceil_div(p.k, 128);
+    auto a = fetch(c.args.a.data, p.m * c.args.a.ld), b = fetch(c.args.b.data, p.n * c.args.b.ld);
+    auto sfa = fetch(c.args.sfa.data, ((p.m - 1) * c.args.sfa.row_stride + (blocks - 1) * c.args.sfa.k_stride + 1) * 4);
+    auto sfb = fetch(c.args.sfb.data, (((p.n + 127) / 128 - 1) * c.args.sfb.row_stride + (blocks - 1) * c.args.sfb.k_stride + 1) * 4);
+    auto add = fetch(c.args.c.data, p.accumulate ? p.m * c.args.c.ld * element : 0);
+    auto bias = fetch(c.args.bias, p.bias_type == OCTET_NONE ? 0 : p.n * core::size_of(p.bias_type));
+    auto want = fetch(c.reference.d, p.m * c.reference.d_ld * element);
+    std::vector<char> d(want.size());
+    core::DenseView v;
+    v.m = p.m; v.n = p.n; v.k = p.k;
+    v.a = a.data(); v.a_ld = c.args.a.ld;
+    v.b = b.data(); v.b_ld = c.args.b.ld;
+    v.sfa = {reinterpret_cast<const float*>(sfa.data()), c.args.sfa.row_stride, c.args.sfa.k_stride};
+    v.sfb = {reinterpret_cast<const float*>(sfb.data()), c.args.sfb.row_stride, c.args.sfb.k_stride};
+    v.d_type = p.d_type; v.d = d.data(); v.d_ld = c.reference.d_ld;
+    if (p.accumulate) { v.c = add.data(); v.c_ld = c.args.c.ld; }
+    v.bias_type = p.bias_type;
+    if (p.bias_type != OCTET_NONE) v.bias = bias.data();
+    v.split = c.reference.split;
+    ref::gemm(v);
+    for (int64_t m = 0; m < p.m; ++m) {
+      const std::size_t at = static_cast<std::size_t>(m * v.d_ld * element);
+      if (std::memcmp(&d[at], &want[at], static_cast<std::size_t>(p.n * element)) != 0) {
+        std::printf("MISMATCH: device reference against CPU reference, %s, row %lld\n",
+                    core::to_string(p).c_str(), static_cast<long long>(m));
+        ++failures;
+        break;
+      }
+    }
+    outputs += p.m * p.n;
+  }
+  std::printf("device reference = CPU reference on %lld outputs of 24 problems\n", static_cast<long long>(outputs));
+}
+
+int64_t log_uniform(std::mt19937_64& rng, int64_t low, int64_t high) {
+  const double u = static_cast<double>(rng() >> 11) * 0x1p-53;
+  return static_cast<int64_t>(std::exp(std::log(double(low)) + u * (std::log(double(high) + 1) - std::log(double(low)))));
+}
+
+octet_gemm_problem random_problem(std::mt19937_64& rng, const abi::TileConfig& tile, int round) {
+  static const int64_t edges_k[] = {103, 128, 576, 1152, 1, 16, 127, 129, 256, 2048, 384, 7168, 0};
+  static const int64_t edges_n[] = {1, 16, 576, 2112, 129, 127, 128, 256, 8, 1000, 130, 257};
+  static const int64_t edges_m[] = {1, 64, 65, 133, 128, 130, 8, 1040, 16, 63, 256, 17};
+  const int64_t most_m = tile.normal() ? 1200 : 3 * tile.tile_m;
+  octet_gemm_problem p = dense_problem(log_uniform(rng, 1, most_m), log_uniform(rng, 1, 3000),
+                                       log_uniform(rng, 1, 2500));
+  if (rng() % 3 == 0) p.k = edges_k[rng() % 13];
+  if (rng() % 3 == 0) p.n = edges_n[rng() % 12];
+  if (rng() % 3 == 0) p.m = edges_m[rng() % 12];
+  if (rng() % 6 == 0) {
+    p.groups = 1 + rng() % 5;
+    p.grouping = OCTET_BATCHED;
+  }
+  p.d_type = round % 2 == 0 ? OCTET_BF16 : rng() % 2 ? OCTET_F32 : OCTET_F16;
+  if (rng() % 4 == 0) p.bias_type = static_cast<octet_type>(OCTET_BF16 + rng() % 3);
+  if (rng() % 4 == 0) p.accumulate = 1;
+  const auto layout = rng() % 4;
+  p.sfa_layout = layout == 0 ? OCTET_ROW_MAJOR : layout == 1 ? OCTET_COLUMN_MAJOR_ODD : OCTET_COLUMN_MAJOR;
+  if (rng() % 5 == 0) p.sfb_layout = OCTET_COLUMN_MAJOR_ODD;
+  if (rng() % 4 == 0) p.sm_budget = static_cast<int32_t>(1 + rng() % 132);
+  if (rng() % 5 == 0) p.dependent_launch = 1;
+  if (p.dependent_launch && rng() % 2) p.weights_ready = 1;
+  return p;
+}
+
+CaseOptions random_options(std::mt19937_64& rng) {
+  CaseOptions o;
+  const auto kind = rng() % 10;
+  o.codes = kind < 5 ? Codes::kGaussian : kind == 5 ? Codes::kAny : kind == 6 ? Codes::kAnyNan : kind == 7 ? Codes::kTiny
+          : kind == 8 ? Codes::kLarge : Codes::kAny;
+  const auto scale = rng() % 8;
+  o.scales = scale < 4 ? ScaleKind::kOrdinary : scale == 4 ? ScaleKind::kWide : scale == 5 ? ScaleKind::kSpecial : scale == 6 ? ScaleKind::kTiny : ScaleKind::kOrdinary;
+  o.a_pad = 16 * (rng() % 4);
+  o.b_pad = 16 * (rng() % 4);
+  static const int64_t pads[] = {0, 0, 8, 1, 2, 5, 16};
+  o.d_pad = pads[rng() % 7];
+  o.c_pad = pads[rng() % 7];
+  o.d_shift = rng() % 4 == 0 ? rng() % 9 : 0;
+  o.sfa_pad = rng() % 6;
+  o.c_is_d = rng() % 2;
+  o.share_b = rng() % 3 == 0;
+  o.special = rng() % 3 == 0;
+  o.seed = rng();
+  return o;
+}
+
+struct Watchdog {
+  explicit Watchdog(unsigned seconds) { alarm(seconds); }
+  ~Watchdog() { alarm(0); }
+};
+
+int env_exit(const Status& s) {
+  std::printf("SKIPPED: %s\n", s.message().c_str());
+  return 77;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int per_kernel = 60;
+  double most_seconds = 300;
+  uint64_t seed = 20261130;
+  std::string only;
+  bool large = true;
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
+    if (arg == "--problems") per_kernel = std::atoi(value());
+    else if (arg == "--seconds") most_seconds = std::atof(value());
+    else if (arg == "--seed") seed = std::strtoull(value(), nullptr, 10);
+    else if (arg == "--kernel") only = value();
+    else if (arg == "--skip-large") large = false;
+  }
+  if (Status s = cuda::Context::create(0, context); !s.ok()) return env_exit(s);
+  std::printf("%s, driver %d, %d kernels\n", context->device_name(), context->driver_version(), abi::kKernelCount);
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  Watchdog whole(static_cast<unsigned>(most_seconds) + 120);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  OCT_CUDA(cudaSetDevice(0));
+  OCT_CUDA(cudaMalloc(reinterpret_cast<void**>(&result), 16));
+  cudaStream_t stream, other;
+  OCT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  OCT_CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  Arena arena(std::size_t{24} << 30);
+  std::mt19937_64 rng(seed);
+
+  check_reference(arena, stream, rng);
+
+  // Every kernel, every split.
+  std::map<std::string, int64_t> runs;
+  for (const abi::KernelRow& row : abi::kKernels) {
+    if (!only.empty() && std::strstr(row.name, only.c_str()) == nullptr) continue;
+    const abi::TileConfig tile = abi::parse_kernel(row.name);
+    if (!must(context->load(row.name), row.name)) continue;
+    const int64_t before = failures;
+    for (int i = 0; i < per_kernel && seconds() < most_seconds; ++i) {
+      arena.reset();
+      octet_gemm_problem p = random_problem(rng, tile, i);
+      int split = tile.sequential ? 1 + static_cast<int>(rng() % 12)
+                                  : tile.k_groups * (1 + static_cast<int>(rng() % 8));
+      if (!tile.sequential && (tile.multicast() > 1 || !tile.splits_over_cluster() || rng() % 3 == 0)) split = tile.k_groups;
+      const octet_device_spec& device = context->device_spec();
+      for (int t = 0; t < 8 && !plan::serves(tile, p, device, split).ok(); ++t) {
+        if (t == 3) p.k = 128 * split + 5;
+        if (t == 5) p.sm_budget = 0;
+        if (split > tile.k_groups) split -= tile.k_groups;
+      }
+      if (!plan::serves(tile, p, device, split).ok()) continue;
+      DeviceCase c = make_case(arena, p, random_options(rng), stream);
+      check_case(c, make_plan(p, row.name, split), stream, "random");
+      ++runs[row.name];
+      if (failures > before + 3) break;
+    }
+    if (failures != before) std::printf("  %s: %lld failures\n", row.name, static_cast<long long>(failures - before));
+  }
+  std::printf("random problems: %lld, outputs %.3e, failures %lld, %.1f s\n", static_cast<long long>(total_problems),
+              double(total_outputs), static_cast<long long>(failures), seconds());
+  for (const auto& [name, count] : runs) {
+    if (count < per_kernel / 2) std::printf("  only %lld runs of %s\n", static_cast<long long>(count), name.c_str());
+  }
+  if (failures > 0) return 1;
+
+  // SM budgets 1..132 with odd numbers of tiles; 1000 repeats are spread over them.
+  {
+    const int64_t before = total_runs;
+    for (const char* kernel : {"normal_m128n128_x2", "normal_m256n128_cn2", "normal_m128n192_cm2", "swapped_w64t16_x2_o2",
+                               "swapped_w64t16_k2_x2_b2", "normal_m128n64_seq"}) {
+      const abi::TileConfig tile = abi::parse_kernel(kernel);
+      for (const int over : {1, 3, 4}) {
+        if (over > 1 && !tile.splits_over_cluster()) continue;
+        arena.reset();
+        octet_gemm_problem p = dense_problem(tile.normal() ? 700 : 16, 1700, 128 * 13 + 40);
+        CaseOptions o;
+        o.seed = rng();
+        DeviceCase c = make_case(arena, p, o, stream);
+        const int split = over * tile.k_groups;
+        c.poison(stream);
+        c.reference.split = split;
+        reference_gemm(c.reference, stream);
+        for (int sms = 1; sms <= 132; ++sms) {
+          p.sm_budget = sms;
+          if (!plan::serves(tile, p, context->device_spec(), split).ok()) continue;
+          const octet_gemm_plan plan = make_plan(p, kernel, split);
+          fill_bytes(c.d_buffer, c.d_bytes, c.poison_seed, stream);
+          if (!must(context->run(plan, c.args, stream), kernel)) break;
+          ++total_runs;
+          if (!same(c, plan, stream, "budget")) break;
+        }
+      }
+    }
+    std::printf("budgets 1..132: %lld runs, failures %lld, %.1f s\n", static_cast<long long>(total_runs - before),
+                static_cast<long long>(failures), seconds());
+  }
+
+  // 1000 repeats of each of several plans, no synchronisation in between; a dependent-launch chain too.
+  {
+    struct Repeat { const char* kernel; int split, pdl; int64_t m, n, k; };
+    for (const Repeat& r : {Repeat{"swapped_w64t16_x2_o2", 4, 0, 16, 2112, 7168}, {"swapped_w64t16_x2_o2", 8, 1, 13, 576, 7168},
+                            {"normal_m128n128_x2", 2, 0, 300, 2112, 1152}, {"normal_m256n128_cn2", 1, 0, 777, 2112, 576},
+                            {"swapped_w64t8_k2_x2_b2", 4, 1, 7, 4096, 1408}, {"normal_m128n256", 1, 1, 1000, 4000, 512}}) {
+      arena.reset();
+      octet_gemm_problem p = dense_problem(r.m, r.n, r.k);
+      p.dependent_launch = r.pdl;
+      p.weights_ready = r.pdl;
+      CaseOptions o;
+      o.seed = rng();
+      DeviceCase c = make_case(arena, p, o, stream);
+      const octet_gemm_plan plan = make_plan(p, r.kernel, r.split);
+      c.poison(stream);
+      c.reference.split = r.split;
+      reference_gemm(c.reference, stream);
+      cuda::BoundGemm bound;
+      if (!must(context->bind(plan, c.args, bound), r.kernel)) continue;
+      for (int i = 0; i < 1000; ++i) {
+        if (!must(context->run(bound, stream), r.kernel)) break;
+        ++total_runs;
+        if (i % 100 == 99) {
+          if (!same(c, plan, stream, "repeat")) break;
+          fill_bytes(c.d_buffer, c.d_bytes, c.poison_seed, stream);
+        }
+      }
+    }
+    std::printf("repeats: 6 plans, 1000 times each, failures %lld, %.1f s\n", static_cast<long long>(failures), seconds());
+  }
+
+  // Capture and replay; an unprepared plan leaves a capture intact.
+  {
+    std::unique_ptr<cuda::Context> fresh;
+    must(cuda::Context::create(0, fresh), "second context");
+    arena.reset();
+    octet_gemm_problem p = dense_problem(100, 1000, 1000);
+    DeviceCase c = make_case(arena, p, CaseOptions{}, stream);
+    const octet_gemm_plan plan = make_plan(p, "normal_m64n64_x2_o2", 2);
+    c.poison(stream);
+    c.reference.split = 2;
+    reference_gemm(c.reference, stream);
+    OCT_CUDA(cudaStreamSynchronize(stream));
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    OCT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    const Status unprepared = fresh->run(plan, c.args, stream);
+    if (unprepared.code() != OCTET_NOT_PREPARED) { std::printf("FAILED: unprepared plan gave %d\n", unprepared.code()); ++failures; }
+    must(context->run(plan, c.args, stream), "capture");
+    OCT_CUDA(cudaStreamEndCapture(stream, &graph));
+    OCT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
+    for (int i = 0; i < 20; ++i) {
+      fill_bytes(c.d_buffer, c.d_bytes, c.poison_seed, stream);
+      OCT_CUDA(cudaGraphLaunch(exec, stream));
+      ++total_runs;
+      if (!same(c, plan, stream, "graph")) break;
+    }
+    OCT_CUDA(cudaGraphExecDestroy(exec));
+    OCT_CUDA(cudaGraphDestroy(graph));
+    std::printf("graph: captured beside an unprepared plan, 20 replays, failures %lld\n", static_cast<long long>(failures));
+  }
+
+  // Two streams at once, then two host threads.
+  {
+    arena.reset();
+    std::vector<DeviceCase> cases;
+    std::vector<octet_gemm_plan> plans;
+    for (int i = 0; i < 2; ++i) {
+      octet_gemm_problem p = dense_problem(300 + 17 * i, 1500, 1000);
+      CaseOptions o;
+      o.seed = 5 + i;
+      cases.push_back(make_case(arena, p, o, stream));
+      plans.push_back(make_plan(p, i ? "normal_m128n96_x2" : "normal_m128n128_x2", 2));
+      cases[i].poison(stream);
+      cases[i].reference.split = 2;
+      reference_gemm(cases[i].reference, stream);
+    }
+    OCT_CUDA(cudaStreamSynchronize(stream));
+    for (int i = 0; i < 200; ++i) {
+      must(context->run(plans[0], cases[0].args, stream), "stream 0");
+      must(context->run(plans[1], cases[1].args, other), "stream 1");
+      total_runs += 2;
+    }
+    OCT_CUDA(cudaDeviceSynchronize());
+    same(cases[0], plans[0], stream, "streams");
+    same(cases[1], plans[1], stream, "streams");
+    Status states[2];
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 2; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 300 && states[t].ok(); ++i) states[t] = context->run(plans[t], cases[t].args, t ? other : stream);
+      });
+    }
+    for (std::thread& t : threads) t.join();
+    must(states[0], "thread 0");
+    must(states[1], "thread 1");
+    OCT_CUDA(cudaDeviceSynchronize());
+    total_runs += 600;
+    same(cases[0], plans[0], stream, "threads");
+    same(cases[1], plans[1], stream, "threads");
+    std::printf("two streams, two threads: failures %lld\n", static_cast<long long>(failures));
+  }
+
+  // Large: many outputs, and more than 2^31 of them.
+  if (large) {
+    struct Large { const char* kernel; int64_t m, n, k; };
+    for (const Large& l : {Large{"normal_m256n128", 16384, 16384, 256}, {"normal_m128n256_cm2", 16000, 16001, 384},
+                           {"normal_m128n192", 12000, 12345, 300}, {"normal_m128n128_x2", 9000, 20000, 128},
+                           {"swapped_w128t32_o2", 4096, 32768, 128}, {"normal_m256n128_cn2", 73728, 36864, 128}}) {
+      if (seconds() > most_seconds) break;
+      arena.reset();
+      DeviceCase c = make_case(arena, dense_problem(l.m, l.n, l.k), CaseOptions{}, stream);
+      must(context->load(l.kernel), l.kernel);
+      check_case(c, make_plan(c.problem, l.kernel, 1), stream, "large");
+    }
+    std::printf("large: failures %lld, %.1f s\n", static_cast<long long>(failures), seconds());
+  }
+  std::printf("%s: %lld problems compared, %lld launches, %.4e outputs, %lld failures, %.1f s\n", failures ? "FAILED" : "PASSED",
+              static_cast<long long>(total_problems), static_cast<long long>(total_runs), double(total_outputs),
+              static_cast<long long>(failures), seconds());
+  return failures ? 1 : 0;
+}

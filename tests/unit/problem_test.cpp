@@ -1,0 +1,382 @@
+// The problem string and everything that follows from a problem without running it: printing, parsing,
+// hashing, plans as text, device presets, supports() and explain(). Through the public interface.
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/problem.h"
+#include "octet/octet.hpp"
+#include "support/problems.h"
+
+namespace {
+
+using namespace octet;
+using oct::testing_support::draw_any_problem;
+using oct::testing_support::draw_problem;
+using oct::testing_support::Random;
+
+GemmProblem wrap(const octet_gemm_problem& fields) {
+  GemmProblem p;
+  static_cast<octet_gemm_problem&>(p) = fields;
+  return p;
+}
+DeviceSpec cpu_device() { return DeviceSpec::preset("cpu").value(); }
+
+TEST(ProblemString, RoundTripsOverEveryField) {
+  Random random(1);
+  std::size_t longest = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const GemmProblem p = wrap(draw_any_problem(random));
+    ASSERT_EQ(supports(p, cpu_device()).message(), "");
+    const std::string text = p.to_string();
+    const auto back = GemmProblem::parse(text);
+    ASSERT_EQ(back.message(), "");
+    ASSERT_TRUE(back.value() == p) << text;
+    ASSERT_EQ(back.value().to_string(), text);
+    longest = std::max(longest, text.size());
+  }
+  EXPECT_LT(longest + 1, static_cast<std::size_t>(OCTET_TEXT_CAPACITY));
+  EXPECT_GT(longest, 120u);  // the generator sets many options at once
+}
+
+TEST(ProblemString, SmallProblemsToo) {
+  Random random(2);
+  for (int i = 0; i < 5000; ++i) {
+    const auto regime = static_cast<oct::testing_support::Regime>(i % 5);
+    const GemmProblem p = wrap(draw_problem(random, regime, 1 << 20));
+    EXPECT_TRUE(GemmProblem::parse(p.to_string()).value() == p) << p.to_string();
+  }
+}
+
+// Options in any order are read; one order is printed.
+TEST(ProblemString, CanonicalOrder) {
+  const char* canonical =
+      "contiguous_g8m100n256k512_1d1d_f32_acc_biasbf16_sfarow_sfbodd_align64_keeppad_split4_inv_sms78_"
+      "pdl_wready_even_seed7";
+  EXPECT_EQ(GemmProblem::parse(canonical).value().to_string(), canonical);
+  std::vector<std::string> options;
+  std::stringstream in(canonical);
+  std::string word, head;
+  std::getline(in, word, '_');
+  head = word;
+  std::getline(in, word, '_');
+  head += "_" + word;
+  while (std::getline(in, word, '_')) options.push_back(word);
+  Random random(3);
+  for (int i = 0; i < 500; ++i) {
+    for (std::size_t j = options.size(); j > 1; --j) {
+      std::swap(options[j - 1], options[random.bits() % j]);
+    }
+    std::string text = head;
+    for (const auto& option : options) text += "_" + option;
+    EXPECT_EQ(GemmProblem::parse(text).value().to_string(), canonical) << text;
+  }
+}
+
+TEST(ProblemString, DefaultsAreLeftOut) {
+  EXPECT_EQ(GemmProblem::parse("dense_m4096n7168k2048").value().to_string(), "dense_m4096n7168k2048");
+  EXPECT_EQ(GemmProblem::parse("dense_m1n1k1_split0").value().to_string(), "dense_m1n1k1");
+  EXPECT_EQ(GemmProblem::parse("kgrouped_g2m1n1k1_1d1d").value().to_string(), "kgrouped_g2m1n1k1");
+  const GemmProblem p = GemmProblem::parse("masked_g32m192n4096k7168").value();
+  EXPECT_EQ(p.grouping, OCTET_MASKED);
+  EXPECT_EQ(p.groups, 32);
+  EXPECT_EQ(p.max_m, 256);  // 1.3 * 192 = 249.6, rounded up to 128
+  EXPECT_EQ(p.in_type, OCTET_E4M3);
+  EXPECT_EQ(p.granularity, OCTET_1D2D);
+  EXPECT_EQ(p.d_type, OCTET_BF16);
+  const GemmProblem fresh;
+  EXPECT_EQ(fresh.to_string(), "dense_m0n0k0");
+}
+
+struct Wrong {
+  const char* text;
+  int position;
+  const char* want;
+};
+
+TEST(ProblemString, EveryErrorNamesItsPlace) {
+  const char* kinds =
+      "expected dense_, batched_, contiguous_, offsets_, aligned_, masked_ or kgrouped_";
+  const std::string options =
+      "expected an option, one of 1d1d, bf16in, f32, f16, acc, bias, biasbf16, biasf16, sfarow, "
+      "sfaodd, sfbrow, sfbcol, sfbodd, align<number>, maxm<number>, i64, packed, keeppad, "
+      "split<number>, inv, sms<number>, pdl, wready, even, seed<number>";
+  const Wrong wrongs[] = {
+      {"", 0, kinds},
+      {"dense", 0, kinds},
+      {"Dense_m1n1k1", 0, kinds},
+      {" dense_m1n1k1", 0, kinds},
+      {"dense_", 6, "expected m and a number"},
+      {"dense_g1m1n1k1", 6, "expected m and a number"},
+      {"masked_m1n1k1", 7, "expected g and the number of groups"},
+      {"masked_g", 8, "expected a number from 0 to 2147483647 for g"},
+      {"dense_m", 7, "expected a number from 0 to 2147483647 for m"},
+      {"dense_m-1n1k1", 7, "expected a number from 0 to 2147483647 for m"},
+      {"dense_m+1n1k1", 7, "expected a number from 0 to 2147483647 for m"},
+      {"dense_m 1n1k1", 7, "expected a number from 0 to 2147483647 for m"},
+      {"dense_m01n1k1", 7, "expected a number without leading zeros"},
+      {"dense_m2147483648n1k1", 7, "expected at most 2147483647 for m"},
+      {"dense_m1n99999999999999999999k1", 9, "expected a number from 0 to 2147483647 for n"},
+      {"dense_m1k1n1", 8, "expected n and a number"},
+      {"dense_m1n1", 10, "expected k and a number"},
+      {"dense_m1n1k1 ", 12, "expected _ and an option, or the end"},
+      {"dense_m1n1k1.5", 12, "expected _ and an option, or the end"},
+      {"dense_m1n1k1_", 13, options.c_str()},
+      {"dense_m1n1k1__acc", 13, options.c_str()},
+      {"dense_m1n1k1_ACC", 13, options.c_str()},
+      {"dense_m1n1k1_f32x", 13, options.c_str()},
+      {"dense_m1n1k1_split", 13, options.c_str()},
+      {"dense_m1n1k1_split-1", 13, options.c_str()},
+      {"dense_m1n1k1_split01", 18, "expected a number without leading zeros"},
+      {"dense_m1n1k1_split2x", 19, "expected _ and an option, or the end"},
+      {"dense_m1n1k1_seed4294967296", 17, "expected at most 4294967295 for seed"},
+      {"dense_m1n1k1_acc_acc", 17, "option acc repeats or contradicts an earlier one"},
+      {"dense_m1n1k1_f32_f16", 17, "option f16 repeats or contradicts an earlier one"},
+      {"dense_m1n1k1_sfarow_sfaodd", 20, "option sfaodd repeats or contradicts an earlier one"},
+      {"dense_m1n1k1_bias_biasf16", 18, "option biasf16 repeats or contradicts an earlier one"},
+  };
+  for (const Wrong& wrong : wrongs) {
+    const auto result = GemmProblem::parse(wrong.text);
+    EXPECT_EQ(result.message(), "problem string \"" + std::string(wrong.text) + "\", at character " +
+                                    std::to_string(wrong.position) + ": " + wrong.want);
+    EXPECT_EQ(result.status().code(), OCTET_INVALID_ARGUMENT);
+  }
+}
+
+// Whatever is changed in a good string: either it is refused, or it is a problem that prints and parses.
+TEST(ProblemString, MutationsNeverConfuse) {
+  Random random(4);
+  const std::string letters = "abcdefgknmoprstuw_0123456789-+ .\n\xff";
+  int accepted = 0;
+  for (int i = 0; i < 30000; ++i) {
+    std::string text = wrap(draw_any_problem(random)).to_string();
+    const int64_t changes = random.between(1, 4);
+    for (int64_t j = 0; j < changes; ++j) {
+      const std::size_t at = random.bits() % (text.size() + 1);
+      switch (random.between(0, 3)) {
+        case 0: text.insert(at, 1, letters[random.bits() % letters.size()]); break;
+        case 1: text = text.substr(0, at); break;
+        case 2: text += text.substr(at); break;
+        default:
+          if (at < text.size()) text[at] = letters[random.bits() % letters.size()];
+      }
+    }
+    const auto result = GemmProblem::parse(text);
+    if (!result.ok()) {
+      ASSERT_NE(result.message(), "");
+      continue;
+    }
+    ++accepted;
+    ASSERT_TRUE(GemmProblem::parse(result.value().to_string()).value() == result.value()) << text;
+  }
+  EXPECT_GT(accepted, 1000);
+}
+
+TEST(ProblemString, EqualityAndHashSeeEveryField) {
+  Random random(5);
+  for (int round = 0; round < 200; ++round) {
+    const octet_gemm_problem base = draw_any_problem(random);
+    int fields = 0;
+    std::set<uint64_t> hashes{oct::core::hash(base)};
+    // Field number `which` is changed, all others stay.
+    const auto change = [&](int which) {
+      octet_gemm_problem x = base, y = base;
+      int at = 0;
+      oct::core::for_each_field(x, y, [&](auto& field, auto&) {
+        using Field = std::remove_const_t<std::remove_reference_t<decltype(field)>>;
+        if (at++ == which) const_cast<Field&>(field) = static_cast<Field>(field + 1);
+      });
+      fields = at;
+      return x;
+    };
+    change(0);
+    for (int which = 0; which < fields; ++which) {
+      const octet_gemm_problem changed = change(which);
+      EXPECT_FALSE(wrap(changed) == wrap(base)) << which;
+      hashes.insert(std::hash<GemmProblem>()(wrap(changed)));
+    }
+    EXPECT_EQ(hashes.size(), static_cast<std::size_t>(fields) + 1);
+    EXPECT_EQ(fields, 24);
+  }
+  // The list of fields covers the struct: 24 fields and struct_size fill it without a hole.
+  EXPECT_EQ(sizeof(octet_gemm_problem), 6 * sizeof(int64_t) + 19 * sizeof(int32_t) + 4);
+}
+
+TEST(Plan, RoundTripsAndCompares) {
+  Random random(6);
+  std::size_t longest = 0;
+  for (int i = 0; i < 5000; ++i) {
+    GemmPlan plan = plan_gemm(wrap(draw_any_problem(random)), cpu_device()).value();
+    EXPECT_STREQ(plan.kernel, "cpu");
+    plan.split = static_cast<int32_t>(random.between(1, 64));
+    plan.sms = static_cast<int32_t>(random.between(0, 200));
+    plan.workspace_bytes = random.log_uniform(1, int64_t{1} << 40) - 1;
+    plan.predicted_us = std::exp2(random.unit() * 60 - 20);
+    const std::string text = plan.to_string();
+    longest = std::max(longest, text.size());
+    const auto back = GemmPlan::parse(text);
+    ASSERT_EQ(back.message(), "");
+    ASSERT_TRUE(back.value() == plan) << text;
+    ASSERT_EQ(back.value().to_string(), text);
+    for (int field = 0; field < 7; ++field) {
+      GemmPlan other = plan;
+      switch (field) {
+        case 0: other.split = plan.split % 64 + 1; break;
+        case 1: other.sms += 1; break;
+        case 2: other.workspace_bytes += 1; break;
+        case 3: other.predicted_us *= 1.5; break;
+        case 4: other.kernel[0] = 'x'; break;
+        case 5: other.device[2] = 'x'; break;
+        default: other.problem.seed += 1;
+      }
+      EXPECT_FALSE(other == plan) << field;
+    }
+  }
+  EXPECT_LT(longest + 95, static_cast<std::size_t>(OCTET_TEXT_CAPACITY));  // longest names
+}
+
+TEST(Plan, ErrorsNameTheirPlace) {
+  const std::string good = "dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0 workspace=0 us=0";
+  EXPECT_EQ(GemmPlan::parse(good).message(), "");
+  const Wrong wrongs[] = {
+      {"", 0, "expected PROBLEM @ DEVICE: ..."},
+      {"dense_m1n1k1", 0, "expected PROBLEM @ DEVICE: ..."},
+      {"dense_m1n1k1 @ ", 15, "expected the device's name, 1 to 31 characters"},
+      {"dense_m1n1k1 @ c pu: kernel", 15, "expected the device's name of letters, digits, _ - and ."},
+      {"dense_m1n1k1 @ cpu: split=1", 18, "expected : kernel="},
+      {"dense_m1n1k1 @ cpu: kernel= split=1", 27, "expected the kernel's name, 1 to 63 characters"},
+      {"dense_m1n1k1 @ cpu: kernel=cpu", 30, "expected  split="},
+      {"dense_m1n1k1 @ cpu: kernel=cpu split=x", 37, "expected a number"},
+      {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=99999999999", 43, "expected a number"},
+      {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0 workspace=0 us=0 ", 61, "expected the end"},
+      {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=-1 workspace=0 us=0", 62,
+       "expected sms, workspace and us of 0 or more"},
+      {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0 workspace=0 us=nan", 63,
+       "expected sms, workspace and us of 0 or more"},
+  };
+  for (const Wrong& wrong : wrongs) {
+    EXPECT_EQ(GemmPlan::parse(wrong.text).message(), "plan string, at character " +
+                                                         std::to_string(wrong.position) + ": " +
+                                                         wrong.want)
+        << wrong.text;
+  }
+  EXPECT_EQ(GemmPlan::parse("dense_m1n1 @ cpu").message(),
+            "problem string \"dense_m1n1\", at character 10: expected k and a number");
+}
+
+TEST(Device, Presets) {
+  const char* names[] = {"h100_sxm", "h100_pcie", "h200", "h800", "h20", "gh200", "cpu"};
+  ASSERT_EQ(octet_device_preset_count(), 7);
+  for (int32_t i = 0; i < 7; ++i) {
+    ASSERT_STREQ(octet_device_preset_name(i), names[i]);
+    const DeviceSpec device = DeviceSpec::preset(names[i]).value();
+    EXPECT_STREQ(device.name, names[i]);
+    if (i == 6) continue;
+    EXPECT_EQ(device.compute_major, 9);
+    EXPECT_EQ(device.compute_minor, 0);
+    EXPECT_EQ(device.active_clusters[0], device.sms);
+    EXPECT_GT(device.fp8_flops_per_second, device.bf16_flops_per_second);
+    for (int c = 1; c < 5; ++c) {
+      EXPECT_LE(device.active_clusters[c] * (1 << c), device.sms) << names[i];
+    }
+  }
+  EXPECT_EQ(octet_device_preset_name(-1), nullptr);
+  EXPECT_EQ(octet_device_preset_name(7), nullptr);
+}
+
+TEST(Device, SupportsAndExplainAnswerWithoutRunning) {
+  Random random(7);
+  const DeviceSpec h200 = DeviceSpec::preset("h200").value();
+  for (int i = 0; i < 2000; ++i) {
+    const GemmProblem p = wrap(draw_any_problem(random));
+    EXPECT_EQ(supports(p, cpu_device()).message(), "");
+    const auto why = explain(p, cpu_device());
+    ASSERT_EQ(why.message(), "");
+    const std::string plan = plan_gemm(p, cpu_device()).value().to_string();
+    EXPECT_EQ(why.value().substr(0, plan.size()), plan);
+    EXPECT_EQ(why.value().back(), '\n');
+    // A device without a kernel says so in words and never fails otherwise.
+    const Status status = supports(p, h200);
+    if (!status.ok()) {
+      EXPECT_FALSE(status.message().empty());
+      EXPECT_EQ(status.message(), plan_gemm(p, h200).message());
+      EXPECT_EQ(status.message(), explain(p, h200).message());
+    }
+  }
+}
+
+TEST(Device, ExplainCutsToCapacity) {
+  const GemmProblem p = GemmProblem::parse("dense_m64n256k512_inv").value();
+  const DeviceSpec device = cpu_device();
+  const std::string all = explain(p, device).value();
+  char text[20];
+  std::size_t needed = 0;
+  ASSERT_EQ(octet_plan_explain(&p, &device, text, sizeof text, &needed), OCTET_OK);
+  EXPECT_EQ(needed, all.size() + 1);
+  EXPECT_EQ(std::string(text), all.substr(0, 19));
+}
+
+// Split: given, invariant, or the planner's; a batch-invariant one never looks at m, groups or budget.
+TEST(Plan, Split) {
+  const auto split = [](const std::string& text) {
+    return plan_gemm(GemmProblem::parse(text).value(), cpu_device()).value().split;
+  };
+  EXPECT_EQ(split("dense_m64n256k7168_split5"), 5);
+  EXPECT_EQ(split("dense_m64n256k7168_split5_inv"), 5);
+  Random random(8);
+  for (int i = 0; i < 1000; ++i) {
+    GemmProblem p = wrap(draw_any_problem(random));
+    p.split = 0;
+    p.batch_invariant = 1;
+    const int32_t first = plan_gemm(p, cpu_device()).value().split;
+    p.m = random.log_uniform(1, 100000);
+    p.sm_budget = static_cast<int32_t>(random.between(0, 132));
+    if (p.grouping != OCTET_DENSE) p.groups = random.log_uniform(1, 500);
+    if (p.grouping == OCTET_MASKED) p.max_m = 2 * p.m;
+    EXPECT_EQ(plan_gemm(p, cpu_device()).value().split, first) << p.to_string();
+    EXPECT_GE(first, 1);
+    EXPECT_LE(first, 64);
+  }
+}
+
+// Every `code span` of docs/problem-string.md that looks like a problem is one.
+TEST(ProblemString, TheExamplesOfItsPageParse) {
+  std::ifstream file(std::string(OCTET_SOURCE_DIR) + "/docs/problem-string.md");
+  ASSERT_TRUE(file.good());
+  std::stringstream page;
+  page << file.rdbuf();
+  const std::string text = page.str();
+  int examples = 0;
+  std::set<std::string> kinds;
+  for (std::size_t at = text.find('`'); at != std::string::npos; at = text.find('`', at + 1)) {
+    const std::size_t end = text.find('`', at + 1);
+    ASSERT_NE(end, std::string::npos) << "unclosed `";
+    const std::string span = text.substr(at + 1, end - at - 1);
+    at = end;
+    if (!std::regex_search(span, std::regex("^[a-z]+_(g[0-9]+)?m[0-9]+n"))) continue;
+    const auto result = GemmProblem::parse(span);
+    EXPECT_EQ(result.message(), "") << span;
+    if (!result.ok()) continue;
+    EXPECT_EQ(result.value().to_string(), span);
+    kinds.insert(span.substr(0, span.find('_')));
+    ++examples;
+  }
+  EXPECT_GE(examples, 12);
+  EXPECT_EQ(kinds.size(), 7u);  // every kind has an example
+  for (const char* option :
+       {"1d1d", "bf16in", "f32", "f16", "acc", "bias", "biasbf16", "biasf16", "sfarow", "sfaodd",
+        "sfbrow", "sfbcol", "sfbodd", "align", "maxm", "i64", "packed", "keeppad", "split", "inv",
+        "sms", "pdl", "wready", "even", "seed"}) {
+    EXPECT_NE(text.find("| `" + std::string(option)), std::string::npos) << option;
+  }
+}
+
+}  // namespace
