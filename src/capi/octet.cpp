@@ -14,6 +14,7 @@
 #include "core/quantize_shape.h"
 #include "core/refusals.h"
 #include "core/views.h"
+#include "cpu/isa.h"
 #include "cpu/quantize.h"
 #include "cpu/run.h"
 #include "plan/device_presets.h"
@@ -74,6 +75,10 @@ Status cpu_run(const octet_gemm_plan* plan, const octet_gemm_args* args,
     if (options->threads < 0 || options->threads > oct::core::kMaxThreads) {
       return refuse(Rule::kThreads, {{"got", std::to_string(options->threads)},
                                      {"want", std::to_string(oct::core::kMaxThreads)}});
+    }
+    if (options->isa < OCTET_ISA_AUTO || options->isa > OCTET_ISA_AVX512) {
+      return refuse(Rule::kIsa,
+                    {{"got", std::to_string(options->isa)}, {"want", oct::cpu::available_isas()}});
     }
     cpu_options.threads = options->threads;
     cpu_options.isa = options->isa;

@@ -123,14 +123,14 @@ Status scale_error(const char* arg, int64_t g, int64_t r, int64_t kb, float got)
                                         {"got", fmt::format("{}", got)}});
 }
 
-// `used(g, r)` tells whether the row is owned: padding may hold anything.
+// `used(g, r, kb)` tells whether the scale takes part: padding may hold anything.
 template <typename Used>
 Status validate_scales(const char* arg, const octet_scale_matrix& x, const ScaleExtent& e,
                        Used used) {
   for (int64_t g = 0; g < e.groups; ++g) {
     for (int64_t r = 0; r < e.rows; ++r) {
-      if (!used(g, r)) continue;
       for (int64_t kb = 0; kb < e.blocks; ++kb) {
+        if (!used(g, r, kb)) continue;
         const float scale =
             x.data[r * x.row_stride + kb * x.k_stride + (e.groups > 1 ? g * x.group_stride : 0)];
         if (!std::isfinite(scale)) return scale_error(arg, g, r, kb, scale);
@@ -155,16 +155,30 @@ Status validate(const octet_gemm_plan& plan, const octet_gemm_args& args) {
       for (int64_t r = rows.first; r < rows.last; ++r) owned[static_cast<std::size_t>(r)] = 1;
     }
   }
-  const auto row_used = [&](int64_t g, int64_t r) {
+  std::vector<char> blocks_owned;  // K-blocks that some group of a K-grouped problem covers
+  if (p.grouping == OCTET_K_GROUPED) {
+    blocks_owned.assign(static_cast<std::size_t>(ceil_div(args.a.cols, kBlockK)), 0);
+    int64_t packed_start = 0;
+    for (int64_t g = 0; g < p.groups; ++g) {
+      const Range k = group_k(p, args, g, packed_start);
+      packed_start = k.last;
+      for (int64_t kb = k.first / kBlockK; kb < ceil_div(k.last, kBlockK); ++kb) {
+        blocks_owned[static_cast<std::size_t>(kb)] = 1;
+      }
+    }
+  }
+  const auto block_used = [&](int64_t, int64_t, int64_t kb) {
+    return blocks_owned.empty() || blocks_owned[static_cast<std::size_t>(kb)] != 0;
+  };
+  const auto a_used = [&](int64_t g, int64_t r, int64_t kb) {
     if (p.grouping == OCTET_MASKED) return r < masked_rows(p, args, g);
     if (p.grouping == OCTET_CONTIGUOUS) return contiguous_owner(p, args, r) >= 0;
-    return !shared || owned[static_cast<std::size_t>(r)] != 0;
+    return shared ? owned[static_cast<std::size_t>(r)] != 0 : block_used(g, r, kb);
   };
-  if (Status s = validate_scales("sfa", args.sfa, scale_extent_a(p, args), row_used); !s.ok()) {
+  if (Status s = validate_scales("sfa", args.sfa, scale_extent_a(p, args), a_used); !s.ok()) {
     return s;
   }
-  return validate_scales("sfb", args.sfb, scale_extent_b(p, args),
-                         [](int64_t, int64_t) { return true; });
+  return validate_scales("sfb", args.sfb, scale_extent_b(p, args), block_used);
 }
 
 }  // namespace oct::core

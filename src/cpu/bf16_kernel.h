@@ -77,7 +77,9 @@ struct Bf16Kernel {
     const Short field = magnitude >> 7;
     const Short biased = field - (Short)(field == 0);
     Short zeros{};  // trailing zeros of the significand
-    for (int i = 1; i <= 7; ++i) zeros -= (Short)((mantissa & static_cast<uint16_t>((1 << i) - 1)) == 0);
+    for (uint16_t low = 1; low < 0x80; low = static_cast<uint16_t>(2 * low + 1)) {
+      zeros -= (Short)((mantissa & low) == 0);
+    }
     out.exponent = ((biased + static_cast<uint16_t>(exponent_bias)) & ~zero) |
                    (zero & static_cast<uint16_t>(kExponentZero & 0xffff));
     const Short lowest = (biased + zeros + static_cast<uint16_t>(kLowestBias - 127)) |

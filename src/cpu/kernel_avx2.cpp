@@ -21,6 +21,7 @@ struct Ops {
   using Short = uint16_t __attribute__((vector_size(32)));
   using SignedShort = int16_t __attribute__((vector_size(32)));
   static constexpr bool kFused = true;
+  static constexpr bool kLookup = true;
   static constexpr bool kStepsOutside = false;
 
   static Float splat(float x) { return (Float)_mm256_set1_ps(x); }
@@ -42,6 +43,25 @@ struct Ops {
     return count - (Short)((SignedShort)x < (SignedShort)limit);
   }
 
+  static Byte lookup(const uint8_t (&table)[16], Byte index) {
+    return (Byte)_mm256_shuffle_epi8((__m256i)repeated(table), (__m256i)index);
+  }
+  static Byte shuffle(Byte x, const uint8_t (&pattern)[16]) {
+    return (Byte)_mm256_shuffle_epi8((__m256i)x, (__m256i)repeated(pattern));
+  }
+  static Byte unpack_bytes_low(Byte x, Byte y) {
+    return (Byte)_mm256_unpacklo_epi8((__m256i)x, (__m256i)y);
+  }
+  static Byte unpack_bytes_high(Byte x, Byte y) {
+    return (Byte)_mm256_unpackhi_epi8((__m256i)x, (__m256i)y);
+  }
+  static Byte unpack_pairs_low(Byte x, Byte y) {
+    return (Byte)_mm256_unpacklo_epi16((__m256i)x, (__m256i)y);
+  }
+  static Byte unpack_pairs_high(Byte x, Byte y) {
+    return (Byte)_mm256_unpackhi_epi16((__m256i)x, (__m256i)y);
+  }
+
   static void interleave(const uint8_t* const* column, Word* words) {
     for (int k = 0; k < kBlock; k += 8) {
       Word x[8];  // x[i]: bytes of columns i, 8 + i, 16 + i, 24 + i, lanes are k
@@ -55,6 +75,9 @@ struct Ops {
   }
 
  private:
+  static Byte repeated(const uint8_t (&table)[16]) {
+    return (Byte)_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)table));
+  }
   static Word widen(const uint8_t* bytes) {
     return (Word)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)bytes));
   }

@@ -20,6 +20,7 @@ struct Ops {
   using Short = uint16_t __attribute__((vector_size(64)));
   using SignedShort = int16_t __attribute__((vector_size(64)));
   static constexpr bool kFused = true;
+  static constexpr bool kLookup = true;
   static constexpr bool kStepsOutside = true;
 
   static Float splat(float x) { return (Float)_mm512_set1_ps(x); }
@@ -44,6 +45,25 @@ struct Ops {
                                         _mm512_set1_epi16(1));
   }
 
+  static Byte lookup(const uint8_t (&table)[16], Byte index) {
+    return (Byte)_mm512_shuffle_epi8((__m512i)repeated(table), (__m512i)index);
+  }
+  static Byte shuffle(Byte x, const uint8_t (&pattern)[16]) {
+    return (Byte)_mm512_shuffle_epi8((__m512i)x, (__m512i)repeated(pattern));
+  }
+  static Byte unpack_bytes_low(Byte x, Byte y) {
+    return (Byte)_mm512_unpacklo_epi8((__m512i)x, (__m512i)y);
+  }
+  static Byte unpack_bytes_high(Byte x, Byte y) {
+    return (Byte)_mm512_unpackhi_epi8((__m512i)x, (__m512i)y);
+  }
+  static Byte unpack_pairs_low(Byte x, Byte y) {
+    return (Byte)_mm512_unpacklo_epi16((__m512i)x, (__m512i)y);
+  }
+  static Byte unpack_pairs_high(Byte x, Byte y) {
+    return (Byte)_mm512_unpackhi_epi16((__m512i)x, (__m512i)y);
+  }
+
   static void interleave(const uint8_t* const* column, Word* words) {
     for (int k = 0; k < kBlock; k += 16) {
       Word x[16];  // x[i]: bytes of columns i, 16 + i, 32 + i, 48 + i, lanes are k
@@ -57,6 +77,9 @@ struct Ops {
   }
 
  private:
+  static Byte repeated(const uint8_t (&table)[16]) {
+    return (Byte)_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)table));
+  }
   static Word widen(const uint8_t* bytes) {
     return (Word)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)bytes));
   }

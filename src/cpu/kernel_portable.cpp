@@ -20,6 +20,7 @@ struct Ops {
   using SignedShort = int16_t __attribute__((vector_size(16)));
   static constexpr bool kFused = false;
   static constexpr bool kStepsOutside = false;
+  static constexpr bool kLookup = false;
 
   static Float splat(float x) { return Float{x, x, x, x}; }
   static Word splat(uint32_t x) { return Word{x, x, x, x}; }

@@ -52,14 +52,20 @@ struct Cut {
   }
 };
 
-// Large tiles cost the least packing; every thread should have a few.
+// Large tiles cost the least packing, and of equal ones those that are nearly square; every thread should
+// have a few.
 Cut cut(const std::vector<DenseView>& views, int threads) {
   constexpr int kTilesPerThread = 4, kFewestRows = 32;
   Cut c;
   c.number(views);
+  int64_t tallest = 0;
+  for (const DenseView& v : views) tallest = std::max(tallest, v.m);
   const auto enough = [&] { return threads == 1 || c.tiles() >= int64_t{threads} * kTilesPerThread; };
-  while (!enough() && (c.columns > kMaxColumns || c.rows > kFewestRows)) {
-    if (c.columns > kMaxColumns) {
+  while (!enough()) {
+    const bool narrower = c.columns > kMaxColumns;
+    const bool shorter = c.rows > kFewestRows && tallest > kFewestRows;
+    if (!narrower && !shorter) break;
+    if (narrower && (!shorter || c.columns > std::min<int64_t>(c.rows, tallest))) {
       c.columns /= 2;
     } else {
       c.rows /= 2;

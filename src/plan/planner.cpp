@@ -55,7 +55,9 @@ Status plan_kernel(const octet_gemm_problem& problem, const octet_device_spec& d
     return refuse(Rule::kNoKernel,
                   {{"problem", core::to_string(problem)},
                    {"device", std::string(device_name(device))},
-                   {"want", refused.empty() ? "this build has no kernel for it" : refused[0].why}});
+                   {"want", refused.empty() ? std::string("this build has no kernels")
+                                            : fmt::format("no kernel takes it; {}: {}",
+                                                          refused[0].kernel, refused[0].why)}});
   }
   const Candidate& best = candidates.front();
   plan = empty_plan(problem, device);

@@ -1,6 +1,7 @@
-// The CPU backend over random problems: equal to the reference to the bit for every instruction set and
-// number of threads, nothing written that is not owned, nothing read that is not owned, the error of
-// each element within the model's bound, and the bits independent of everything but inputs and split.
+// The CPU backend over random problems: equal to the reference to the bit for every instruction set
+// and number of threads, nothing written that is not owned, nothing read that is not owned, the
+// error of each element within the model's bound, and the bits independent of everything but inputs
+// and split.
 #include <algorithm>
 #include <cfenv>
 #include <cmath>
@@ -64,7 +65,8 @@ void run_cpu(const octet_gemm_plan& plan, const HostCase& c, octet_isa isa, int 
 HostCase draw_case(Random& random, int i, int64_t work) {
   const octet_gemm_problem p = draw_problem(random, static_cast<Regime>(i % kRegimes), work);
   CaseOptions options;
-  options.sizes = random.chance(0.6) ? SizeMode::kSeeded : static_cast<SizeMode>(random.between(1, 3));
+  options.sizes =
+      random.chance(0.6) ? SizeMode::kSeeded : static_cast<SizeMode>(random.between(1, 3));
   options.data = static_cast<DataClass>(random.between(0, kDataClasses - 1));
   options.c_is_d = random.chance(0.3);
   return HostCase(p, options);
@@ -75,7 +77,8 @@ class Shard : public testing::TestWithParam<int> {};
 TEST_P(Shard, EqualToTheReference) {
   Random random(100 + static_cast<uint64_t>(GetParam()));
   for (int i = 0; i < 400; ++i) {
-    const HostCase before = draw_case(random, i, 60000);
+    // Now and then large enough for several tiles and panels.
+    const HostCase before = draw_case(random, i, random.chance(0.06) ? 3000000 : 60000);
     const octet_gemm_plan plan = cpu_plan(before.problem);
     HostCase want = before;
     run_reference(plan, want);
@@ -130,11 +133,12 @@ TEST(Property, ErrorStaysWithinTheModelsBound) {
       for (int64_t n = 0; n < p.n; ++n) {
         const Bounded want = exact_element(plan, inputs, g, owners[row], r, n);
         if (std::isinf(want.bound)) continue;
-        const double got = static_cast<double>(oct::core::load_element(
-            args.d.data, p.d_type, g * args.d.group_stride + r * args.d.ld + n));
+        const double got = static_cast<double>(
+            oct::core::load_element(args.d.data, p.d_type,
+                                    g * args.d.group_stride + r * args.d.ld + n));
         const double error = std::fabs(got - want.exact);
-        ASSERT_LE(error, want.bound) << c.name() << " D[" << g << "," << r << "," << n << "] = " << got
-                                     << ", exact " << want.exact;
+        ASSERT_LE(error, want.bound) << c.name() << " D[" << g << "," << r << "," << n
+                                     << "] = " << got << ", exact " << want.exact;
         if (p.d_type == OCTET_F32 && want.bound > 0) {
           double& share = worst[p.in_type == OCTET_BF16];
           share = std::max(share, error / want.bound);
@@ -163,14 +167,14 @@ TEST(Property, BatchInvariant) {
     p.split = 0;
     p.batch_invariant = 1;
     p.k = random.pick<int64_t>({512, 1024, 1500});
-    p.n = random.log_uniform(1, 60);
-    p.m = random.log_uniform(2, 30);
+    p.n = random.log_uniform(1, 400);
+    p.m = random.log_uniform(2, 600);
     if (p.in_type == OCTET_E4M3 && p.granularity == OCTET_SCALE_NONE) p.granularity = OCTET_1D2D;
     p.sfa_layout = OCTET_COLUMN_MAJOR_ODD;
     HostCase whole(p);
     const HostCase before = whole;
     run_cpu(cpu_plan(p), whole, OCTET_ISA_AUTO, 3);
-    for (int64_t rows = 1; rows < p.m; rows += random.between(1, 5)) {
+    for (int64_t rows = 1; rows < p.m; rows += random.log_uniform(1, p.m / 2 + 1)) {
       const int64_t first = random.between(0, p.m - rows);
       HostCase part = before;
       part.problem.m = rows;

@@ -23,11 +23,12 @@ inline void promise(bool kept, const char* what) {
   std::abort();
 }
 
-// A refusal is one finished sentence.
-inline void promise_sentence() {
+// A refusal is one finished sentence. `quoted` is text of the caller's that it may repeat.
+inline void promise_sentence(const std::string& quoted = {}) {
   const std::string message = octet_status_message();
   promise(!message.empty(), "a refusal has a sentence");
-  promise(message.find('{') == std::string::npos, "a sentence has no open place left");
+  promise(message.find('{') == std::string::npos || quoted.find('{') != std::string::npos,
+          "a sentence has no open place left");
 }
 
 // Reads values from the front; zeros once the bytes are used up.
@@ -48,8 +49,10 @@ class Input {
     data_ += length;
     left_ -= length;
   }
+  // One byte of input, or two where one cannot reach every value.
   int64_t between(int64_t low, int64_t high) {
-    return low + int64_t{take<uint8_t>()} % (high - low + 1);
+    const int64_t count = high - low + 1;
+    return low + (count > 256 ? int64_t{take<uint16_t>()} : int64_t{take<uint8_t>()}) % count;
   }
   bool one_in(int n) { return between(1, n) == n; }
   template <typename T>

@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     octet_gemm_args_init(&args);
     if (octet_check(&plan, &args) != OCTET_OK) promise_sentence();
   } else {
-    promise_sentence();
+    promise_sentence(text);
     promise(std::memcmp(&before, &plan, sizeof plan) == 0, "a refusal writes nothing");
   }
   return 0;

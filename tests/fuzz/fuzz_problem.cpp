@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     promise(made, "the processor computes every problem that can be written");
     promise_plan_round_trip(plan);
   } else {
-    promise_sentence();
+    promise_sentence(text);
     promise(std::memcmp(&before, &problem, sizeof problem) == 0, "a refusal writes nothing");
   }
   return 0;

@@ -40,6 +40,7 @@ class Call {
     problem_.m = input_.between(0, 9);
     problem_.n = input_.one_in(8) ? input_.between(120, 140) : input_.between(0, 9);
     problem_.k = input_.one_in(4) ? input_.between(250, 390) : input_.between(0, 140);
+    if (input_.one_in(8)) problem_.k = 0;
     if (problem_.grouping != OCTET_DENSE) problem_.groups = input_.between(0, 4);
     if (problem_.grouping == OCTET_MASKED) problem_.max_m = input_.between(0, 9);
     rows_ = problem_.m;

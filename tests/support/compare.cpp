@@ -51,6 +51,15 @@ std::string coordinate(const HostCase& c, const Place& at) {
   return "D[" + group + std::to_string(at.row) + ", " + std::to_string(at.col) + "]";
 }
 
+// A byte of the buffer that was written and should not have been.
+std::string misplaced(const HostCase& c, int64_t byte) {
+  const Place at = place(c, byte);
+  if (!at.inside) {
+    return "byte " + std::to_string(byte - c.d_guard) + " from D, outside of it, was written";
+  }
+  return coordinate(c, at) + ", which no group owns, is " + value(c, at.element);
+}
+
 }  // namespace
 
 std::string compare_results(const HostCase& got, const HostCase& want) {
@@ -67,7 +76,8 @@ std::string compare_results(const HostCase& got, const HostCase& want) {
     const Place at = place(got, byte);
     if (!at.inside) {
       if (first.empty()) {
-        first = "byte " + std::to_string(byte - got.d_guard) + " from D, outside of it, was written";
+        first =
+            "byte " + std::to_string(byte - got.d_guard) + " from D, outside of it, was written";
       }
       ++wrong;
     } else if (at.element != last_element) {
@@ -103,25 +113,29 @@ std::string check_untouched(const HostCase& before, const HostCase& after) {
       return before.name() + ": input " + input.name + " was written";
     }
   }
+  // The buffer in one walk: what lies before a row of D, and the row itself if nobody owns it.
   const octet_gemm_problem& p = before.problem;
+  const octet_matrix& d = after.shape.d;
   const std::vector<int64_t> owners = row_owners(p, before.args());
   const bool zeros = p.grouping == OCTET_CONTIGUOUS && p.zero_padding;
-  for (int64_t byte = 0; byte < after.d.size(); ++byte) {
-    const Place at = place(after, byte);
-    uint8_t want = before.d.data()[byte];
-    if (at.inside) {
-      if (owners[static_cast<std::size_t>(at.group * after.shape.d.rows + at.row)] >= 0) continue;
-      if (zeros) want = 0;
+  const int64_t size = core::size_of(p.d_type);
+  int64_t at = 0;
+  std::string wrong;
+  const auto check = [&](int64_t end, bool all_zeros) {
+    for (; at < end && wrong.empty(); ++at) {
+      const uint8_t want = all_zeros ? 0 : before.d.data()[at];
+      if (after.d.data()[at] != want) wrong = before.name() + ": " + misplaced(after, at);
     }
-    if (after.d.data()[byte] == want) continue;
-    if (!at.inside) {
-      return before.name() + ": byte " + std::to_string(byte - after.d_guard) +
-             " from D, outside of it, was written";
-    }
-    return before.name() + ": " + coordinate(after, at) + ", which no group owns, is " +
-           value(after, at.element);
+  };
+  for (std::size_t i = 0; i < owners.size() && d.cols > 0; ++i) {
+    const auto g = static_cast<int64_t>(i) / d.rows, r = static_cast<int64_t>(i) % d.rows;
+    const int64_t row = after.d_guard + (g * d.group_stride + r * d.ld) * size;
+    check(row, false);
+    if (owners[i] < 0) check(row + d.cols * size, zeros);
+    at = row + d.cols * size;
   }
-  return {};
+  check(after.d.size(), false);
+  return wrong;
 }
 
 }  // namespace oct::testing_support

@@ -34,7 +34,8 @@ Operand operand(const void* data, octet_type type, int64_t i) {
   }
   const uint16_t code = static_cast<const uint16_t*>(data)[i];
   const int field = code >> 7 & 255;
-  return {static_cast<double>(core::bf16_to_f32(code)), std::ldexp(1.0, field ? field - 127 : -126)};
+  return {static_cast<double>(core::bf16_to_f32(code)),
+          std::ldexp(1.0, field ? field - 127 : -126)};
 }
 
 Bounded sum(Bounded x, Bounded y) { return {x.exact + y.exact, x.bound + y.bound}; }
@@ -51,7 +52,12 @@ class Element {
  public:
   Element(const octet_gemm_plan& plan, const octet_gemm_args& args, int64_t buffer, int64_t owner,
           int64_t row, int64_t col)
-      : p_(plan.problem), args_(args), split_(plan.split), buffer_(buffer), owner_(owner), row_(row),
+      : p_(plan.problem),
+        args_(args),
+        split_(plan.split),
+        buffer_(buffer),
+        owner_(owner),
+        row_(row),
         col_(col) {
     length_ = p_.k;
     const bool own_a = a_buffers(p_) > 1;
@@ -82,8 +88,8 @@ class Element {
     }
     if (p_.accumulate) {
       const int64_t group = d_buffers(p_) > 1 ? buffer_ * args_.c.group_stride : 0;
-      total = rounded_f32(
-          sum(total, value(args_.c.data, p_.d_type, group + row_ * args_.c.ld + col_)));
+      total =
+          rounded_f32(sum(total, value(args_.c.data, p_.d_type, group + row_ * args_.c.ld + col_)));
     }
     if (p_.d_type == OCTET_BF16) total = rounded(total, 8, 0x1p-133);
     if (p_.d_type == OCTET_F16) total = rounded(total, 11, 0x1p-24);
@@ -101,8 +107,8 @@ class Element {
 
   static double scale(const octet_scale_matrix& x, bool grouped, int64_t group, int64_t row,
                       int64_t block) {
-    return static_cast<double>(x.data[(grouped ? group * x.group_stride : 0) + row * x.row_stride +
-                                      block * x.k_stride]);
+    return static_cast<double>(
+        x.data[(grouped ? group * x.group_stride : 0) + row * x.row_stride + block * x.k_stride]);
   }
 
   Bounded range(int64_t first, int64_t last) const {
@@ -116,8 +122,8 @@ class Element {
           scale(args_.sfa, a_buffers(p_) > 1, buffer_, row_, first_block_ + block) *
           scale(args_.sfb, b_grouped, owner_, line, first_block_ + block);
       const Bounded s = rounded_f32({exact_scale, 0});
-      const double error = std::fabs(s.exact) * product.bound +
-                           s.bound * (std::fabs(product.exact) + product.bound);
+      const double error =
+          std::fabs(s.exact) * product.bound + s.bound * (std::fabs(product.exact) + product.bound);
       acc = rounded_f32(sum(acc, {s.exact * product.exact, error}));
     }
     return acc;

@@ -1,6 +1,6 @@
-// One element of D in float64 on the dequantised inputs, and how far the arithmetic of docs/numerics.md
-// may be from it: every cut of the tensor-core model and every rounding after it adds its share. Knows
-// nothing of the library but the arguments.
+// One element of D in float64 on the dequantised inputs, and how far the arithmetic of
+// docs/numerics.md may be from it: every cut of the tensor-core model and every rounding after it
+// adds its share. Knows nothing of the library but the arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Values for operands and scales, by class: from what real layers hold to every bit pattern there is.
+// Values for operands and scales, by class: from what real layers hold to every bit pattern there
+// is.
 #pragma once
 
 #include <cstdint>

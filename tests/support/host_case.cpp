@@ -21,13 +21,16 @@ using core::ceil_div;
 using core::round_up;
 using core::size_of;
 
-constexpr uint8_t kPoisonByte = 0xff;   // a NaN in every format
+constexpr uint8_t kPoisonByte = 0xff;  // a NaN in every format
 constexpr uint8_t kOutputByte = 0xa5;
 
 class Builder {
  public:
   explicit Builder(HostCase& c)
-      : c_(c), p_(c.problem), o_(c.options), shapes_(c.problem.seed * 2654435761u + 1),
+      : c_(c),
+        p_(c.problem),
+        o_(c.options),
+        shapes_(c.problem.seed * 2654435761u + 1),
         values_(c.problem.seed * 2654435761u + 2) {}
 
   void build() {
@@ -44,7 +47,9 @@ class Builder {
   }
 
  private:
-  int64_t gap(int64_t most) { return o_.gaps && shapes_.chance(0.4) ? shapes_.between(0, most) : 0; }
+  int64_t gap(int64_t most) {
+    return o_.gaps && shapes_.chance(0.4) ? shapes_.between(0, most) : 0;
+  }
   int64_t odd(int64_t most) {
     return o_.odd_strides && shapes_.chance(0.6) ? shapes_.between(0, most) : 0;
   }
@@ -70,7 +75,8 @@ class Builder {
           for (int64_t r = 0; r < padded; ++r) {
             numbers.push_back(r < c_.sizes[g] ? static_cast<int64_t>(g) : -1);
           }
-          if (gap(5) == 1) numbers.insert(numbers.end(), static_cast<std::size_t>(p_.alignment), -1);
+          if (gap(5) == 1)
+            numbers.insert(numbers.end(), static_cast<std::size_t>(p_.alignment), -1);
         }
         numbers.insert(numbers.end(), static_cast<std::size_t>(gap(200)), -1);
         rows_ = static_cast<int64_t>(numbers.size());
@@ -150,7 +156,8 @@ class Builder {
     }
   }
 
-  Buffer scale_matrix(octet_scale_matrix& x, octet_scale_layout layout, const core::ScaleExtent& e) {
+  Buffer scale_matrix(octet_scale_matrix& x, octet_scale_layout layout,
+                      const core::ScaleExtent& e) {
     const int64_t unit = layout == OCTET_COLUMN_MAJOR ? 4 : 1;
     int64_t size = 0;
     if (layout == OCTET_ROW_MAJOR) {

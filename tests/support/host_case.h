@@ -1,7 +1,7 @@
 // A random problem with everything that a call needs, in host memory of exactly the declared size.
-// Unkind by default: odd strides, bytes between rows and rows without an owner hold NaN codes and NaN
-// scales, D is full of a pattern and stands between guards. Copies are deep; args() points into this
-// copy. A GPU test copies each buffer and translates the pointers of args().
+// Unkind by default: odd strides, bytes between rows and rows without an owner hold NaN codes and
+// NaN scales, D is full of a pattern and stands between guards. Copies are deep; args() points into
+// this copy. A GPU test copies each buffer and translates the pointers of args().
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,16 @@ namespace oct::testing_support {
 struct CaseOptions {
   SizeMode sizes = SizeMode::kSeeded;
   DataClass data = DataClass::kGaussian;
-  bool poison = true;       // what no group owns holds NaN; otherwise zeros
-  bool odd_strides = true;  // rows, groups and scales further apart than they must be
-  bool gaps = true;         // rows and pieces of K between and around the groups
-  bool c_is_d = false;      // accumulate in place
+  bool poison = true;                     // what no group owns holds NaN; otherwise zeros
+  bool odd_strides = true;                // rows, groups and scales further apart than they must be
+  bool gaps = true;                       // rows and pieces of K between and around the groups
+  bool c_is_d = false;                    // accumulate in place
   std::vector<int64_t> group_sizes = {};  // instead of drawn ones
 };
 
 struct HostCase {
-  // All choices follow from problem.seed. Same seed and sizes, same owned values, whatever the options.
+  // All choices follow from problem.seed. Same seed and sizes, same owned values, whatever the
+  // options.
   HostCase(const octet_gemm_problem& problem, const CaseOptions& options = {});
 
   octet_gemm_args args() const;

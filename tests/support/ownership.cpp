@@ -11,9 +11,7 @@ int64_t number(const void* data, octet_type type, int64_t i) {
   return static_cast<const int32_t*>(data)[i];
 }
 
-int64_t next_multiple(int64_t x, int64_t unit) {
-  return x <= 0 ? 0 : (x + unit - 1) / unit * unit;
-}
+int64_t next_multiple(int64_t x, int64_t unit) { return x <= 0 ? 0 : (x + unit - 1) / unit * unit; }
 
 bool owns(const octet_gemm_problem& p, const octet_gemm_args& args, int64_t g, int64_t buffer,
           int64_t row) {

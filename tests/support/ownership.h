@@ -1,6 +1,6 @@
-// Who owns a row of D, or a piece of K, read from the grouping metadata in the plainest way: one row
-// after the other, every group asked. Written from the interface's description alone and independent of
-// the library, whose own reading is compared with it.
+// Who owns a row of D, or a piece of K, read from the grouping metadata in the plainest way: one
+// row after the other, every group asked. Written from the interface's description alone and
+// independent of the library, whose own reading is compared with it.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace oct::testing_support {
 int64_t a_buffers(const octet_gemm_problem& problem);
 int64_t d_buffers(const octet_gemm_problem& problem);
 
-// Group that owns row r of buffer g of D at [g * d.rows + r], or -1. Where bad metadata lets several
-// groups claim a row, the last of them.
+// Group that owns row r of buffer g of D at [g * d.rows + r], or -1. Where bad metadata lets
+// several groups claim a row, the last of them.
 std::vector<int64_t> row_owners(const octet_gemm_problem& problem, const octet_gemm_args& args);
 
 struct Piece {

@@ -48,9 +48,9 @@ void draw_sizes(Random& random, Regime regime, octet_gemm_problem& p) {
 void draw_options(Random& random, octet_gemm_problem& p) {
   const bool k_grouped = p.grouping == OCTET_K_GROUPED;
   p.in_type = random.chance(0.25) ? OCTET_BF16 : OCTET_E4M3;
-  p.granularity = p.in_type == OCTET_BF16                  ? OCTET_SCALE_NONE
+  p.granularity = p.in_type == OCTET_BF16           ? OCTET_SCALE_NONE
                   : k_grouped || random.chance(0.4) ? OCTET_1D1D
-                                                           : OCTET_1D2D;
+                                                    : OCTET_1D2D;
   p.d_type = random.pick({OCTET_BF16, OCTET_F16, OCTET_F32});
   if (!k_grouped && random.chance(0.3)) {
     p.bias_type = random.pick({OCTET_BF16, OCTET_F16, OCTET_F32});
@@ -116,7 +116,8 @@ octet_gemm_problem draw_any_problem(Random& random) {
   if (p.grouping == OCTET_CONTIGUOUS && random.chance(0.5)) {
     p.alignment = 64 * random.log_uniform(1, core::kMaxSize / 64);
   }
-  if (p.grouping == OCTET_ALIGNED && random.chance(0.5)) p.alignment = random.log_uniform(1, core::kMaxSize);
+  if (p.grouping == OCTET_ALIGNED && random.chance(0.5))
+    p.alignment = random.log_uniform(1, core::kMaxSize);
   if (random.chance(0.3)) p.sm_budget = static_cast<int32_t>(random.log_uniform(1, core::kMaxSize));
   p.dependent_launch = random.chance(0.3) ? 1 : 0;
   p.weights_ready = random.chance(0.3) ? 1 : 0;

@@ -1,5 +1,5 @@
-// A small deterministic generator: the same numbers on every machine and with every standard library,
-// so that a seed in a problem string names its data for good.
+// A small deterministic generator: the same numbers on every machine and with every standard
+// library, so that a seed in a problem string names its data for good.
 #pragma once
 
 #include <cmath>
@@ -27,8 +27,9 @@ class Random {
 
   // Uniform in the logarithm; low >= 1.
   int64_t log_uniform(int64_t low, int64_t high) {
-    const double x = std::exp(std::log(static_cast<double>(low)) +
-                              unit() * std::log(static_cast<double>(high + 1) / static_cast<double>(low)));
+    const double x =
+        std::exp(std::log(static_cast<double>(low)) +
+                 unit() * std::log(static_cast<double>(high + 1) / static_cast<double>(low)));
     const auto n = static_cast<int64_t>(x);
     return n < low ? low : n > high ? high : n;
   }

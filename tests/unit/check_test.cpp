@@ -1,6 +1,9 @@
-// What grouping metadata means: core::expand() against the plainest reading of it (support/ownership),
-// for every grouping; bad metadata, which must never lead outside the declared extents; and validate(),
-// which must name it. Buffers are of exact size, so the address sanitizer sees every byte too far.
+// What grouping metadata means: core::expand() against the plainest reading of it
+// (support/ownership), for every grouping; bad metadata, which must never lead outside the declared
+// extents; and validate(), which must name it. Buffers are of exact size, so the address sanitizer
+// sees every byte too far.
+#include "core/check.h"
+
 #include <climits>
 #include <cstring>
 #include <string>
@@ -8,7 +11,6 @@
 
 #include <gtest/gtest.h>
 
-#include "core/check.h"
 #include "core/extents.h"
 #include "core/float_types.h"
 #include "core/math.h"
@@ -38,8 +40,8 @@ int64_t elements(const void* pointer, const void* base, octet_type type) {
 struct Span {
   const char* what;
   const void* base;
-  int64_t size;        // bytes of the declared extent
-  const void* first;   // what a piece of work reads or writes
+  int64_t size;       // bytes of the declared extent
+  const void* first;  // what a piece of work reads or writes
   int64_t bytes;
 };
 
@@ -55,7 +57,8 @@ int64_t span(int64_t rows, int64_t cols, int64_t ld, octet_type type) {
   return rows == 0 || cols == 0 ? 0 : ((rows - 1) * ld + cols) * size_of(type);
 }
 int64_t scale_span(const oct::core::ScaleView& x, int64_t rows, int64_t blocks) {
-  return rows == 0 || blocks == 0 ? 0 : 4 * ((rows - 1) * x.row_stride + (blocks - 1) * x.k_stride + 1);
+  return rows == 0 || blocks == 0 ? 0
+                                  : 4 * ((rows - 1) * x.row_stride + (blocks - 1) * x.k_stride + 1);
 }
 
 // Every byte of every piece lies in the extents that the arguments declare.
@@ -67,24 +70,25 @@ void expect_inside_extents(const HostCase& c, const Work& work) {
     const int64_t blocks = oct::core::ceil_div(v.k, 128);
     const int64_t b_lines = oct::core::ceil_div(v.n, v.sfb_rows);
     const bool scaled = p.granularity != OCTET_SCALE_NONE;
-    const Span spans[] = {
-        {"A", args.a.data, c.a.size(), v.a, span(v.m, v.k, v.a_ld, p.in_type)},
-        {"B", args.b.data, c.b.size(), v.b, span(v.n, v.k, v.b_ld, p.in_type)},
-        {"D", args.d.data, d_bytes, v.d, span(v.m, v.n, v.d_ld, p.d_type)},
-        {"C", args.c.data, c.options.c_is_d ? d_bytes : c.c.size(), v.c,
-         v.c == nullptr ? 0 : span(v.m, v.n, v.c_ld, p.d_type)},
-        {"SFA", args.sfa.data, c.sfa.size(), v.sfa.data, scaled ? scale_span(v.sfa, v.m, blocks) : 0},
-        {"SFB", args.sfb.data, c.sfb.size(), v.sfb.data,
-         scaled ? scale_span(v.sfb, b_lines, blocks) : 0},
-        {"bias", args.bias, c.bias.size(), v.bias,
-         v.bias == nullptr ? 0 : v.n * size_of(p.bias_type)}};
+    const Span spans[] = {{"A", args.a.data, c.a.size(), v.a, span(v.m, v.k, v.a_ld, p.in_type)},
+                          {"B", args.b.data, c.b.size(), v.b, span(v.n, v.k, v.b_ld, p.in_type)},
+                          {"D", args.d.data, d_bytes, v.d, span(v.m, v.n, v.d_ld, p.d_type)},
+                          {"C", args.c.data, c.options.c_is_d ? d_bytes : c.c.size(), v.c,
+                           v.c == nullptr ? 0 : span(v.m, v.n, v.c_ld, p.d_type)},
+                          {"SFA", args.sfa.data, c.sfa.size(), v.sfa.data,
+                           scaled ? scale_span(v.sfa, v.m, blocks) : 0},
+                          {"SFB", args.sfb.data, c.sfb.size(), v.sfb.data,
+                           scaled ? scale_span(v.sfb, b_lines, blocks) : 0},
+                          {"bias", args.bias, c.bias.size(), v.bias,
+                           v.bias == nullptr ? 0 : v.n * size_of(p.bias_type)}};
     for (const Span& s : spans) expect_inside(s, c.name());
     EXPECT_GT(v.m, 0);
     EXPECT_GT(v.n, 0);
     EXPECT_GE(v.k, 0);
   }
   for (const auto& z : work.zeros) {
-    expect_inside({"zeros", args.d.data, d_bytes, z.d, span(z.rows, z.n, z.d_ld, z.d_type)}, c.name());
+    expect_inside({"zeros", args.d.data, d_bytes, z.d, span(z.rows, z.n, z.d_ld, z.d_type)},
+                  c.name());
   }
 }
 
@@ -117,7 +121,8 @@ std::vector<int64_t> expanded_owners(const HostCase& c, const Work& work) {
     if (p.grouping == OCTET_K_GROUPED) continue;
     // The other operands stand at the same row.
     const int64_t a_buffer = a_buffers(p) > 1 ? buffer : 0;
-    EXPECT_EQ(elements(v.a, args.a.data, p.in_type), a_buffer * args.a.group_stride + row * args.a.ld);
+    EXPECT_EQ(elements(v.a, args.a.data, p.in_type),
+              a_buffer * args.a.group_stride + row * args.a.ld);
     if (p.granularity != OCTET_SCALE_NONE) {
       EXPECT_EQ(v.sfa.data - args.sfa.data,
                 a_buffer * args.sfa.group_stride + row * args.sfa.row_stride);
@@ -340,7 +345,8 @@ TEST(Expand, EmptyOperandsMayBeNull) {
     const std::vector<int64_t> owners = row_owners(p, args);
     for (std::size_t i = 0; i < owners.size(); ++i) {
       if (owners[i] < 0) continue;
-      const auto g = static_cast<int64_t>(i) / args.d.rows, r = static_cast<int64_t>(i) % args.d.rows;
+      const auto g = static_cast<int64_t>(i) / args.d.rows,
+                 r = static_cast<int64_t>(i) % args.d.rows;
       const float* row = static_cast<float*>(args.d.data) + g * args.d.group_stride + r * args.d.ld;
       for (int64_t n = 0; n < p.n; ++n) EXPECT_EQ(row[n], 0.0f) << text;
     }

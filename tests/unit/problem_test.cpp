@@ -1,5 +1,8 @@
-// The problem string and everything that follows from a problem without running it: printing, parsing,
-// hashing, plans as text, device presets, supports() and explain(). Through the public interface.
+// The problem string and everything that follows from a problem without running it: printing,
+// parsing, hashing, plans as text, device presets, supports() and explain(). Through the public
+// interface.
+#include "core/problem.h"
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -12,7 +15,6 @@
 
 #include <gtest/gtest.h>
 
-#include "core/problem.h"
 #include "octet/octet.hpp"
 #include "support/problems.h"
 
@@ -59,7 +61,8 @@ TEST(ProblemString, SmallProblemsToo) {
 // Options in any order are read; one order is printed.
 TEST(ProblemString, CanonicalOrder) {
   const char* canonical =
-      "contiguous_g8m100n256k512_1d1d_f32_acc_biasbf16_sfarow_sfbodd_align64_keeppad_split4_inv_sms78_"
+      "contiguous_g8m100n256k512_1d1d_f32_acc_biasbf16_sfarow_sfbodd_align64_keeppad_split4_inv_"
+      "sms78_"
       "pdl_wready_even_seed7";
   EXPECT_EQ(GemmProblem::parse(canonical).value().to_string(), canonical);
   std::vector<std::string> options;
@@ -82,7 +85,8 @@ TEST(ProblemString, CanonicalOrder) {
 }
 
 TEST(ProblemString, DefaultsAreLeftOut) {
-  EXPECT_EQ(GemmProblem::parse("dense_m4096n7168k2048").value().to_string(), "dense_m4096n7168k2048");
+  EXPECT_EQ(GemmProblem::parse("dense_m4096n7168k2048").value().to_string(),
+            "dense_m4096n7168k2048");
   EXPECT_EQ(GemmProblem::parse("dense_m1n1k1_split0").value().to_string(), "dense_m1n1k1");
   EXPECT_EQ(GemmProblem::parse("kgrouped_g2m1n1k1_1d1d").value().to_string(), "kgrouped_g2m1n1k1");
   const GemmProblem p = GemmProblem::parse("masked_g32m192n4096k7168").value();
@@ -145,13 +149,15 @@ TEST(ProblemString, EveryErrorNamesItsPlace) {
   };
   for (const Wrong& wrong : wrongs) {
     const auto result = GemmProblem::parse(wrong.text);
-    EXPECT_EQ(result.message(), "problem string \"" + std::string(wrong.text) + "\", at character " +
-                                    std::to_string(wrong.position) + ": " + wrong.want);
+    EXPECT_EQ(result.message(), "problem string \"" + std::string(wrong.text) +
+                                    "\", at character " + std::to_string(wrong.position) + ": " +
+                                    wrong.want);
     EXPECT_EQ(result.status().code(), OCTET_INVALID_ARGUMENT);
   }
 }
 
-// Whatever is changed in a good string: either it is refused, or it is a problem that prints and parses.
+// Whatever is changed in a good string: either it is refused, or it is a problem that prints and
+// parses.
 TEST(ProblemString, MutationsNeverConfuse) {
   Random random(4);
   const std::string letters = "abcdefgknmoprstuw_0123456789-+ .\n\xff";
@@ -250,7 +256,8 @@ TEST(Plan, ErrorsNameTheirPlace) {
       {"", 0, "expected PROBLEM @ DEVICE: ..."},
       {"dense_m1n1k1", 0, "expected PROBLEM @ DEVICE: ..."},
       {"dense_m1n1k1 @ ", 15, "expected the device's name, 1 to 31 characters"},
-      {"dense_m1n1k1 @ c pu: kernel", 15, "expected the device's name of letters, digits, _ - and ."},
+      {"dense_m1n1k1 @ c pu: kernel", 15,
+       "expected the device's name of letters, digits, _ - and ."},
       {"dense_m1n1k1 @ cpu: split=1", 18, "expected : kernel="},
       {"dense_m1n1k1 @ cpu: kernel= split=1", 27, "expected the kernel's name, 1 to 63 characters"},
       {"dense_m1n1k1 @ cpu: kernel=cpu", 30, "expected  split="},
@@ -263,9 +270,8 @@ TEST(Plan, ErrorsNameTheirPlace) {
        "expected sms, workspace and us of 0 or more"},
   };
   for (const Wrong& wrong : wrongs) {
-    EXPECT_EQ(GemmPlan::parse(wrong.text).message(), "plan string, at character " +
-                                                         std::to_string(wrong.position) + ": " +
-                                                         wrong.want)
+    EXPECT_EQ(GemmPlan::parse(wrong.text).message(),
+              "plan string, at character " + std::to_string(wrong.position) + ": " + wrong.want)
         << wrong.text;
   }
   EXPECT_EQ(GemmPlan::parse("dense_m1n1 @ cpu").message(),
@@ -324,7 +330,8 @@ TEST(Device, ExplainCutsToCapacity) {
   EXPECT_EQ(std::string(text), all.substr(0, 19));
 }
 
-// Split: given, invariant, or the planner's; a batch-invariant one never looks at m, groups or budget.
+// Split: given, invariant, or the planner's; a batch-invariant one never looks at m, groups or
+// budget.
 TEST(Plan, Split) {
   const auto split = [](const std::string& text) {
     return plan_gemm(GemmProblem::parse(text).value(), cpu_device()).value().split;
@@ -372,9 +379,9 @@ TEST(ProblemString, TheExamplesOfItsPageParse) {
   EXPECT_GE(examples, 12);
   EXPECT_EQ(kinds.size(), 7u);  // every kind has an example
   for (const char* option :
-       {"1d1d", "bf16in", "f32", "f16", "acc", "bias", "biasbf16", "biasf16", "sfarow", "sfaodd",
-        "sfbrow", "sfbcol", "sfbodd", "align", "maxm", "i64", "packed", "keeppad", "split", "inv",
-        "sms", "pdl", "wready", "even", "seed"}) {
+       {"1d1d",   "bf16in", "f32",    "f16",    "acc",    "bias", "biasbf16", "biasf16", "sfarow",
+        "sfaodd", "sfbrow", "sfbcol", "sfbodd", "align",  "maxm", "i64",      "packed",  "keeppad",
+        "split",  "inv",    "sms",    "pdl",    "wready", "even", "seed"}) {
     EXPECT_NE(text.find("| `" + std::string(option)), std::string::npos) << option;
   }
 }

@@ -224,8 +224,9 @@ std::vector<Row> problem_rows() {
        "same bits anywhere"},
       {Rule::kNoKernel,
        supported(
-           kDense, [](auto&) {}, "h200"),
-       "dense_m64n256k512 on h200: this build has no kernel for it"},
+           "dense_m64n256k512_1d1d", [](auto&) {}, "h200"),
+       "dense_m64n256k512_1d1d on h200: no kernel takes it; normal_m256n128: serves e4m3 operands "
+       "with 1D2D scales"},
       {Rule::kPlanString, [] { return GemmPlan::parse("dense_m64n256k512 @ cpu").status(); },
        "plan string, at character 23: expected : kernel="},
       {Rule::kPlanSplit, checked(kDense, [](Call& c) { c.plan.split = 65; }),

@@ -80,17 +80,17 @@ copy_network_settings() {
   cp --dereference /etc/resolv.conf "$root/etc/resolv.conf"
   apt-config dump | grep -E '^Acquire::(.*[Pp]roxy|Check-|http|https)' \
     >"$root/etc/apt/apt.conf.d/90-as-outside" || true
-  local name file
-  for file in /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
-    [ ! -f "$file" ] || install -D -m 644 "$file" "$root$file"
-  done
+  local name outside=/etc/ssl/certs/ca-certificates.crt inside=/etc/ssl/certs/as-outside.pem
   environment=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8)
   for name in CI TERM http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY \
-    PIP_INDEX_URL PIP_CERT SSL_CERT_FILE OCTET_CUDA OCTET_JOBS; do
-    [ -n "${!name:-}" ] || continue
-    environment+=("$name=${!name}")
-    case "$name" in *CERT*) install -D -m 644 "${!name}" "$root${!name}" ;; esac
+    PIP_INDEX_URL OCTET_CUDA OCTET_JOBS; do
+    [ -z "${!name:-}" ] || environment+=("$name=${!name}")
   done
+  [ ! -f /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/pip.conf"
+  if [ -f "$outside" ]; then # under a name that the package ca-certificates leaves alone
+    install -D -m 644 "$outside" "$root$inside"
+    environment+=("PIP_CERT=$inside" "SSL_CERT_FILE=$inside")
+  fi
 }
 
 copy_source() {
