@@ -1,6 +1,6 @@
 // How fast the CPU backend is, as a share of what the same core does in a plain FP32 matrix product
-// (plain_gemm.h) of the same instruction set, in the same process, repetitions interleaved. Prints one
-// table, and a CSV when asked.
+// (plain_gemm.h) of the same instruction set, in the same process, repetitions interleaved. Prints
+// one table, and a CSV when asked.
 //
 //   bench_cpu [--quick] [--shape MxNxK] [--repetitions N] [--csv FILE] [Google Benchmark's options]
 #include <algorithm>
@@ -120,8 +120,8 @@ struct Row {
 class Table {
  public:
   Row& add(Row row) {
-    row.name = fmt::format("{}/{}/threads:{}/{}x{}x{}", row.kind, row.isa, row.threads, row.m, row.n,
-                           row.k);
+    row.name = fmt::format("{}/{}/threads:{}/{}x{}x{}", row.kind, row.isa, row.threads, row.m,
+                           row.n, row.k);
     rows_.push_back(row);
     return rows_.back();
   }
@@ -139,31 +139,42 @@ class Table {
   }
   // The plain product with the same instructions, or with the widest that there are up to AVX2 for
   // kernels that have none of their own.
-  double plain(const Row& row) const { return rate("plain", row.isa == "portable" ? "avx2" : row.isa); }
+  double plain(const Row& row) const {
+    return rate("plain", row.isa == "portable" ? "avx2" : row.isa);
+  }
 
   void print(const std::map<std::string, double>& peaks, std::FILE* to) const {
-    fmt::print(to, "\n{:<8} {:<9} {:>7} {:>16} {:>9} {:>11} {:>9} {:>10} {:>11}\n", "product", "isa",
-               "threads", "shape", "G mul-add", "share of", "times", "times one", "scratch MB");
-    fmt::print(to, "{:<8} {:<9} {:>7} {:>16} {:>9} {:>11} {:>9} {:>10} {:>11}\n", "", "", "", "",
-               "a second", "plain FP32", "ref", "thread", "");
+    constexpr const char* kHeading =
+        "{:<8} {:<9} {:>7} {:>16} {:>9} {:>11} {:>9} {:>6} {:>10} {:>11}\n";
+    fmt::print(to, "\n");
+    fmt::print(to, fmt::runtime(kHeading), "product", "isa", "threads", "shape", "G mul-add",
+               "share of", "share of", "times", "times one", "scratch MB");
+    fmt::print(to, fmt::runtime(kHeading), "", "", "", "", "a second", "plain FP32", "FMA peak",
+               "ref", "thread", "");
     for (const Row& row : rows_) {
       if (row.rate == 0) continue;
       const std::string share = plain(row) > 0 ? fmt::format("{:.1f} %", share_of_plain(row)) : "";
       const std::string times =
           row.kind == "e4m3" ? fmt::format("{:.0f}", row.rate / rate("ref", "scalar")) : "";
-      fmt::print(to, "{:<8} {:<9} {:>7} {:>16} {:>9.2f} {:>11} {:>9} {:>10.2f} {:>11.2f}\n", row.kind,
-                 row.isa, row.threads, fmt::format("{}x{}x{}", row.m, row.n, row.k), row.rate * 1e-9,
-                 share, times, row.rate / rate(row.kind, row.isa),
+      const auto peak = peaks.find(row.isa);
+      const std::string of_peak =
+          peak == peaks.end()
+              ? ""
+              : fmt::format("{:.1f} %", 100 * row.rate / (peak->second * row.threads));
+      fmt::print(to, "{:<8} {:<9} {:>7} {:>16} {:>9.2f} {:>11} {:>9} {:>6} {:>10.2f} {:>11.2f}\n",
+                 row.kind, row.isa, row.threads, fmt::format("{}x{}x{}", row.m, row.n, row.k),
+                 row.rate * 1e-9, share, of_peak, times, row.rate / rate(row.kind, row.isa),
                  static_cast<double>(row.scratch_bytes) * 1e-6);
     }
     for (const auto& [isa, peak] : peaks) {
-      fmt::print(to, "plain FP32 with {} reaches {:.0f} % of the core's {:.1f} G fused multiply-adds a second\n",
-                 isa, 100 * rate("plain", isa) / peak, peak * 1e-9);
+      fmt::print(to, "FMA peak of one core with {}: {:.1f} G multiply-adds a second\n", isa,
+                 peak * 1e-9);
     }
   }
 
   void write_csv(std::ostream& out) const {
-    out << "product,isa,threads,m,n,k,gmac_per_s,percent_of_plain,over_ref,over_one_thread,scratch_bytes\n";
+    out << "product,isa,threads,m,n,k,gmac_per_s,percent_of_plain,over_ref,over_one_thread,"
+           "scratch_bytes\n";
     for (const Row& row : rows_) {
       if (row.rate == 0) continue;
       out << fmt::format("{},{},{},{},{},{},{:.3f},{:.1f},{:.1f},{:.3f},{}\n", row.kind, row.isa,
@@ -191,8 +202,8 @@ class Collector : public benchmark::ConsoleReporter {
       Row* row = table_.find(run.benchmark_name());
       if (row == nullptr) continue;
       const double seconds = run.real_accumulated_time / static_cast<double>(run.iterations);
-      const double macs = static_cast<double>(row->m) * static_cast<double>(row->n) *
-                          static_cast<double>(row->k);
+      const double macs =
+          static_cast<double>(row->m) * static_cast<double>(row->n) * static_cast<double>(row->k);
       row->rate = std::max(row->rate, macs / seconds);
       const auto scratch = run.counters.find("scratch");
       if (scratch != run.counters.end()) {
@@ -228,8 +239,8 @@ void add(Table& table, Row row, int repetitions, Body body) {
       ->Repetitions(repetitions);
 }
 
-void add_cpu(Table& table, Data& data, const Settings& s, octet_type type, octet_isa isa, int threads,
-             int64_t rows) {
+void add_cpu(Table& table, Data& data, const Settings& s, octet_type type, octet_isa isa,
+             int threads, int64_t rows) {
   const char* kind = type == OCTET_BF16 ? "bf16" : rows == 1 ? "decode" : "e4m3";
   add(table, {"", kind, cpu::isa_name(isa), threads, rows, s.n, s.k}, s.repetitions,
       [&data, type, isa, threads, rows](benchmark::State& state) {
@@ -244,9 +255,10 @@ void add_cpu(Table& table, Data& data, const Settings& s, octet_type type, octet
 }
 
 int usage(const char* what) {
-  fmt::print(stderr,
-             "bench_cpu: {}\nusage: bench_cpu [--quick] [--shape MxNxK] [--repetitions N] [--csv FILE]\n",
-             what);
+  fmt::print(
+      stderr,
+      "bench_cpu: {}\nusage: bench_cpu [--quick] [--shape MxNxK] [--repetitions N] [--csv FILE]\n",
+      what);
   return 2;
 }
 
@@ -261,7 +273,8 @@ std::string cpu_name() {
 int run(int argc, char** argv) {
   Settings s;
   std::vector<char*> rest = {argv[0]};
-  for (int i = 0; i < argc; ++i) s.command += (i ? " " : "") + std::string(i ? argv[i] : "bench_cpu");
+  s.command = "bench_cpu";
+  for (int i = 1; i < argc; ++i) s.command += std::string(" ") + argv[i];
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     const bool more = i + 1 < argc;
@@ -305,7 +318,8 @@ int run(int argc, char** argv) {
           [plain, &data](benchmark::State& state) {
             std::vector<float> scratch;
             for (auto _ : state) {
-              plain->run(data.m, data.n, data.k, data.a.data(), data.b.data(), data.d.data(), scratch);
+              plain->run(data.m, data.n, data.k, data.a.data(), data.b.data(), data.d.data(),
+                         scratch);
               benchmark::ClobberMemory();
             }
           });
@@ -337,8 +351,8 @@ int run(int argc, char** argv) {
     char date[32];
     const std::time_t now = std::time(nullptr);
     std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));
-    out << "# date: " << date << "\n# cpu: " << cpu_name() << ", " << all << " threads\n# command: "
-        << s.command << '\n';
+    out << "# date: " << date << "\n# cpu: " << cpu_name() << ", " << all
+        << " threads\n# command: " << s.command << '\n';
     for (const auto& [isa, peak] : peaks) {
       out << fmt::format("# peak of {}: {:.2f} G fused multiply-adds a second\n", isa, peak * 1e-9);
     }

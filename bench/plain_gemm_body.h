@@ -1,7 +1,7 @@
-// The product of plain_gemm.h for any width of vector; plain_gemm_avx2.cpp and plain_gemm_avx512.cpp supply
-// the vectors. The order is the usual one: a block of B (kDepth x kWide) stays in the second-level cache or
-// beyond, a block of A (kTall x kDepth) in the second, a sliver of B in the first, and the register tile
-// runs along K.
+// The product of plain_gemm.h for any width of vector; plain_gemm_avx2.cpp and
+// plain_gemm_avx512.cpp supply the vectors. The order is the usual one: a block of B (kDepth x
+// kWide) stays in the second-level cache or beyond, a block of A (kTall x kDepth) in the second, a
+// sliver of B in the first, and the register tile runs along K.
 #pragma once
 
 #include <algorithm>
@@ -22,15 +22,26 @@ struct PlainBody {
   static constexpr int kColumns = 2 * kLanes;
   static constexpr int64_t kDepth = 256, kTall = kRows * 16, kWide = kColumns * 64;
 
-  // out[k][i] = in[i][k], i < tile, missing lines zero.
-  static void pack(const float* in, int64_t ld, int64_t lines, int64_t depth, int tile, float* out) {
+  // out[k][i] = in[i][k] for i < tile, missing lines zero. Four lines at a time, so that what is
+  // written is 16 bytes wide.
+  static void pack(const float* in, int64_t ld, int64_t lines, int64_t depth, int tile,
+                   float* out) {
     for (int64_t first = 0; first < lines; first += tile) {
-      for (int64_t i = 0; i < tile; ++i) {
-        if (first + i < lines) {
-          const float* line = in + (first + i) * ld;
-          for (int64_t k = 0; k < depth; ++k) out[k * tile + i] = line[k];
-        } else {
-          for (int64_t k = 0; k < depth; ++k) out[k * tile + i] = 0.0f;
+      int64_t i = 0;
+      for (; i + 4 <= tile && first + i + 4 <= lines; i += 4) {
+        const float* line = in + (first + i) * ld;
+        for (int64_t k = 0; k < depth; ++k) {
+          float* to = out + k * tile + i;
+          to[0] = line[k];
+          to[1] = line[ld + k];
+          to[2] = line[2 * ld + k];
+          to[3] = line[3 * ld + k];
+        }
+      }
+      for (; i < tile; ++i) {
+        const bool there = first + i < lines;
+        for (int64_t k = 0; k < depth; ++k) {
+          out[k * tile + i] = there ? in[(first + i) * ld + k] : 0.0f;
         }
       }
       out += depth * tile;

@@ -70,10 +70,12 @@ class Expander {
     DenseView v = base_;
     const int64_t ga = own ? g : 0;
     v.m = last - first;
-    v.a = at(args_.a.data, p_.in_type, ga * args_.a.group_stride + first * args_.a.ld);
-    v.b = at(args_.b.data, p_.in_type, g * args_.b.group_stride);
-    v.sfa = at(args_.sfa, first, 0, ga);
-    v.sfb = at(args_.sfb, 0, 0, g);
+    if (p_.k > 0) {  // otherwise they may be null and their strides anything
+      v.a = at(args_.a.data, p_.in_type, ga * args_.a.group_stride + first * args_.a.ld);
+      v.b = at(args_.b.data, p_.in_type, g * args_.b.group_stride);
+      v.sfa = at(args_.sfa, first, 0, ga);
+      v.sfb = at(args_.sfb, 0, 0, g);
+    }
     v.d = at(args_.d.data, p_.d_type, ga * args_.d.group_stride + first * args_.d.ld);
     if (p_.accumulate) {
       v.c = at(args_.c.data, p_.d_type, ga * args_.c.group_stride + first * args_.c.ld);

@@ -1,13 +1,15 @@
-// Many tensor-core instructions on BF16 at once, with the bits of ref/tensor_core.h. The trick is that of
-// e4m3_kernel.h, which is to be read first; what differs:
+// Many tensor-core instructions on BF16 at once, with the bits of ref/tensor_core.h. The trick
+// is that of e4m3_kernel.h, which is to be read first; what differs:
 //
-//  - A unit is 2^(E - 25), so the sums need 32 bits: accumulators are doubles, base = 1.5 * 2^(E+27).
-//  - E is never below -133.
-//  - Exponents need 16-bit codes. 16-bit piece v of 64-bit lane i belongs to lane i of double vector v.
-//  - The result is cut to the 23 bits of a float by clearing 29 bits of the double. That is not enough
-//    below 2^-126, where floats have fewer bits, and at 2^128, where they end: such results, which are
-//    rare, are found by their exponents and finished one by one.
-//  - Infinities occur. They and NaN take the way through the float units like everything else; only the
+// 1. A unit is 2^(E-25), so the sums need 32 bits: accumulators are doubles, base = 1.5 *
+//    2^(E+27).
+// 2. E is never below -133.
+// 3. Exponents need codes of 16 bits. Piece v of 64-bit lane i belongs to lane i of double
+//    vector v.
+// 4. The result is cut to the 23 bits of a float by clearing 29 bits of the double. That is not
+//    enough below 2^-126, where floats have fewer bits, nor at 2^128, where they end: such
+//    results, which are rare, are found by their exponents and finished one by one.
+// 5. Infinities occur. They and NaN go through the float units like everything else; only the
 //    count must not be added to their bit patterns, so it is made a double of its own.
 #pragma once
 
@@ -34,12 +36,12 @@ struct Bf16Kernel {
   static constexpr int kLanes = static_cast<int>(sizeof(Double) / sizeof(double));
   static constexpr int kColumns = 4 * kLanes;
 
-  // The sum of two exponent codes is the exponent field that a double of the product's exponent has,
-  // E + 1023; zero operands make it negative.
+  // The sum of two exponent codes is the exponent field that a double of the product's exponent
+  // has, E + 1023; zero operands make it negative.
   static constexpr int kExponentBiasA = 385, kExponentBiasB = 384, kExponentZero = -4096;
   static constexpr int kLowestField = 1023 - 133;
-  // Lowest-bit codes: la + 512, plus 0x8000 for a negative operand. A negative product that loses bits
-  // has la + lb - 14 < E - 25; the sum of its codes is below (exponent field of E) + kLimitBias.
+  // Lowest-bit codes: la + 512, plus 0x8000 for a negative operand. A negative product that loses
+  // bits has la + lb - 14 < E - 25; its codes' sum is below (exponent field of E) + kLimitBias.
   static constexpr int kLowestBias = 512, kLowestZero = 8192;
   static constexpr int kLimitBias = 2 * kLowestBias - 0x8000 - 11 - 1023;
 
@@ -64,8 +66,8 @@ struct Bf16Kernel {
     const Short magnitude = (Short)word & 0x7fff;
     const Short special = (Short)((SignedShort)magnitude >= 0x7f80) & 0x7ff;
     for (int v = 0; v < 4; ++v) {
-      // Fields moved into place and rescaled by a multiplication, which is exact for subnormals too;
-      // then infinity and NaN get a double's largest exponent field.
+      // Fields moved into place and rescaled by a multiplication, which is exact for subnormals
+      // too; then infinity and NaN get a double's largest exponent field.
       const Long field = ((Long)magnitude >> (16 * v)) & 0x7fffu;
       const Long sign = (word << (48 - 16 * v)) & 0x8000000000000000u;
       const Double scaled = (Double)(field << 45) * Ops::splat(0x1p896);
@@ -82,8 +84,8 @@ struct Bf16Kernel {
     }
     out.exponent = ((biased + static_cast<uint16_t>(exponent_bias)) & ~zero) |
                    (zero & static_cast<uint16_t>(kExponentZero & 0xffff));
-    const Short lowest = (biased + zeros + static_cast<uint16_t>(kLowestBias - 127)) |
-                         ((Short)word & 0x8000);
+    const Short lowest =
+        (biased + zeros + static_cast<uint16_t>(kLowestBias - 127)) | ((Short)word & 0x8000);
     out.lowest = (lowest & ~zero) | (zero & static_cast<uint16_t>(kLowestZero));
     return out;
   }
@@ -262,7 +264,8 @@ struct Bf16Kernel {
     }
   }
 
-  static void multiply(const void* a, const void* b, int rows, int steps, bool first, float* chain) {
+  static void multiply(const void* a, const void* b, int rows, int steps, bool first,
+                       float* chain) {
     std::fesetround(FE_TOWARDZERO);
     multiply_toward_zero(static_cast<const StepA*>(a), static_cast<const StepB*>(b), rows, steps,
                          first, chain);

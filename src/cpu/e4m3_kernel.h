@@ -1,30 +1,32 @@
-// Many tensor-core instructions on e4m3 at once, with the bits of ref/tensor_core.h at a large part of
-// the speed of a plain float matrix product. Written once, for any width of vector; the files
-// kernel_*.cpp supply the vectors.
+// Many tensor-core instructions on e4m3 at once, with the bits of ref/tensor_core.h at a large
+// part of the speed of a plain float matrix product. Written once, for any width of vector; the
+// files kernel_*.cpp supply the vectors.
 //
-// The law: all 32 products and the incoming accumulator c are cut toward zero to multiples of one unit,
-// u = 2^(E - 13), where E is the largest exponent among them; the sum of the cut terms is exact, and is
-// cut toward zero to 13 bits behind its leading one. The trick is to let the float adder do the cutting.
+// The law: all 32 products and the incoming accumulator c are cut toward zero to multiples of
+// one unit, u = 2^(E-13), where E is the largest exponent among them; the sum of the cut terms
+// is exact, and is cut toward zero to 13 bits behind its leading one. The trick is to let the
+// float adder do the cutting.
 //
-//  1. A float in [2^(E+10), 2^(E+11)) has its last bit worth u. Start an accumulator at the middle of that
-//     interval, base = 1.5 * 2^(E+10), with the processor rounding toward zero. Adding a product a * b to
-//     it by a fused multiply-add rounds the exact sum to a multiple of u, downward, because the
-//     accumulator is positive; it was a multiple already, so the *product* has been rounded down. 32
-//     products and c move it by less than 136 * 2^E, so it never leaves the interval.
-//  2. Down is toward zero for positive products. A negative product that is not a multiple of u comes
-//     out one u too low. Whether it is a multiple follows from its lowest set bit, hence from two small
-//     numbers that are known of every element. So for every output the negative products that lose bits
-//     are counted, in bytes, and the count is added to the accumulator's bit pattern as an integer: the
-//     last bit is worth u.
-//  3. accumulator - base is the sum, exact and normalised by the float adder. Clearing its ten low bits
-//     is the cut to 13. NaN stays NaN. x - x is +0 when rounding toward zero.
-//  4. c is cut by itself first: with bs = base carrying the sign of c, (bs + c) - bs.
-//  5. E comes from bytes too: the largest sum of two exponent codes over the 32 elements, then against
-//     c's own exponent field.
+// 1. A float in [2^(E+10), 2^(E+11)) has its last bit worth u. Start an accumulator at the
+//    middle of that interval, base = 1.5 * 2^(E+10), with the processor rounding toward zero.
+//    Adding a product a * b to it by a fused multiply-add rounds the exact sum to a multiple of
+//    u, downward, because the accumulator is positive; it was a multiple already, so the
+//    product has been rounded down. 32 products and c move it by less than 136 * 2^E: it never
+//    leaves the interval.
+// 2. Down is toward zero for positive products. A negative product that is not a multiple of u
+//    comes out one u too low. Whether it is a multiple follows from its lowest set bit, hence
+//    from two small numbers that are known of every element. So for every output the negative
+//    products that lose bits are counted, in bytes, and the count is added to the accumulator's
+//    bit pattern as an integer: the last bit is worth u.
+// 3. accumulator - base is the sum, exact and normalised by the float adder. Clearing its ten
+//    low bits is the cut to 13. NaN stays NaN. x - x is +0 when rounding toward zero.
+// 4. c is cut by itself first: with bs = base carrying the sign of c, (bs + c) - bs.
+// 5. E comes from bytes too: the largest sum of two exponent codes over the 32 elements, then
+//    against c's own exponent field.
 //
-// Lanes are columns of D. A panel is four float vectors wide, and its columns' bytes share one vector:
-// byte v of 32-bit lane i belongs to lane i of float vector v. So bytes are taken to their floats'
-// lanes by shifts, and nothing ever crosses lanes.
+// Lanes are columns of D. A panel is four float vectors wide, and its columns' bytes share one
+// vector: byte v of 32-bit lane i belongs to lane i of float vector v. So bytes are taken to
+// their floats' lanes by shifts, and nothing ever crosses lanes.
 #pragma once
 
 #include <cfenv>
@@ -38,15 +40,16 @@ namespace oct::cpu {
 namespace {
 
 // Ops: vector types Float, Word (uint32_t), Int (int32_t), Byte (uint8_t), all of one size, and
+//
 //   splat(float), splat(uint32_t)
-//   fma(a, b, c)             a * b + c for exact products: one rounding
-//   max_unsigned(x, y)       bytes
-//   count_below(n, x, limit) n + 1 in bytes where x < limit as signed numbers
-//   kFused                   count beside the multiply-adds, where registers suffice for both
-//   kStepsOutside            all rows take a step before the next, where a panel exceeds the first cache
-//   kLookup                  there are lookup(table, index), shuffle(x, pattern) and unpackings, all within
-//                            16 bytes
-//   interleave(columns, w)   w[k][i] = byte k of columns i, L + i, 2L + i, 3L + i, for k < kBlock
+//   fma(a, b, c)               a * b + c for exact products: one rounding
+//   max_unsigned(x, y)         of bytes
+//   count_below(n, x, limit)   n + 1 in bytes where x < limit as signed numbers
+//   interleave(columns, w)     w[k][i] = byte k of columns i, L + i, 2L + i, 3L + i, for k < kBlock
+//   kFused                     count beside the multiply-adds, where registers suffice for both
+//   kStepsOutside              all rows take a step before the next: for panels beyond the L1 cache
+//   kLookup                    there are lookup(table, index), shuffle(x, pattern) and unpackings,
+//                              each within 16 bytes
 template <class Ops, int kRows>
 struct E4m3Kernel {
   using Float = typename Ops::Float;
@@ -144,8 +147,8 @@ struct E4m3Kernel {
     }
   }
 
-  // Values by bytes: every e4m3 value is a BF16 value, whose two bytes are made for all columns at once
-  // and then put together. Takes 40 % of the operations of work_out_values().
+  // Values by bytes: every e4m3 value is a BF16 value, whose two bytes are made for all columns at
+  // once and then put together. Takes 40 % of the operations of work_out_values().
   [[gnu::always_inline]] static inline void look_up_values(Word word, Float (&value)[4]) {
     const auto x = (Byte)word;
     const Byte small = (Byte)((x & 0x78) == 0);
@@ -295,7 +298,8 @@ struct E4m3Kernel {
     }
   }
 
-  static void multiply(const void* a, const void* b, int rows, int steps, bool first, float* chain) {
+  static void multiply(const void* a, const void* b, int rows, int steps, bool first,
+                       float* chain) {
     std::fesetround(FE_TOWARDZERO);
     multiply_toward_zero(static_cast<const StepA*>(a), static_cast<const StepB*>(b), rows, steps,
                          first, chain);

@@ -7,8 +7,8 @@
 
 namespace oct::cpu {
 
-// Null unless this build has the kernel and this processor its instructions. OCTET_ISA_AUTO: the fastest
-// there is.
+// Null unless this build has the kernel and this processor its instructions. OCTET_ISA_AUTO: the
+// fastest there is.
 const Kernel* find_kernel(octet_isa isa);
 
 const char* isa_name(octet_isa isa);

@@ -1,7 +1,7 @@
-// The kernels for AVX2 and FMA. What is computed, and how, is in e4m3_kernel.h and bf16_kernel.h. No inline
-// function of a library may be called here: the linker could keep this file's copy of it for everyone,
-// and a processor without AVX2 would meet it. Compiled with contraction, which turns the products of
-// e4m3_kernel.h and bf16_kernel.h, all exact, into fused multiply-adds.
+// The kernels for AVX2 and FMA. What is computed, and how, is in e4m3_kernel.h and bf16_kernel.h.
+// No inline function of a library may be called here: the linker could keep this file's copy of it
+// for everyone, and a processor without AVX2 would meet it. Compiled with contraction, which turns
+// the products of e4m3_kernel.h and bf16_kernel.h, all exact, into fused multiply-adds.
 #include <immintrin.h>
 
 #include "cpu/bf16_kernel.h"
@@ -30,9 +30,7 @@ struct Ops {
   static Long splat(uint64_t x) { return (Long)_mm256_set1_epi64x(static_cast<long long>(x)); }
   static Float fma(Float a, Float b, Float c) { return (Float)_mm256_fmadd_ps(a, b, c); }
   static Double fma(Double a, Double b, Double c) { return (Double)_mm256_fmadd_pd(a, b, c); }
-  static Byte max_unsigned(Byte x, Byte y) {
-    return (Byte)_mm256_max_epu8((__m256i)x, (__m256i)y);
-  }
+  static Byte max_unsigned(Byte x, Byte y) { return (Byte)_mm256_max_epu8((__m256i)x, (__m256i)y); }
   static Short max_signed(Short x, Short y) {
     return (Short)_mm256_max_epi16((__m256i)x, (__m256i)y);
   }
@@ -109,8 +107,8 @@ void promote(const float* chain, const float* sfa, const float* sfb, int rows, f
     for (int j = 0; j < kColumns; j += 8) {
       const __m256 s = _mm256_mul_ps(a, _mm256_loadu_ps(sfb + j));
       const int at = row * kColumns + j;
-      _mm256_storeu_ps(acc + at, _mm256_fmadd_ps(s, _mm256_loadu_ps(chain + at),
-                                                 _mm256_loadu_ps(acc + at)));
+      _mm256_storeu_ps(acc + at,
+                       _mm256_fmadd_ps(s, _mm256_loadu_ps(chain + at), _mm256_loadu_ps(acc + at)));
     }
   }
 }

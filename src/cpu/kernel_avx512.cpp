@@ -1,7 +1,7 @@
 // The kernels for AVX-512 (F, BW, DQ, VL, VBMI). What is computed, and how, is in e4m3_kernel.h and
-// bf16_kernel.h. No inline function of a library may be called here: the linker could keep this file's copy
-// of it for everyone, and a processor without AVX-512 would meet it. Compiled with contraction, like
-// kernel_avx2.cpp.
+// bf16_kernel.h. No inline function of a library may be called here: the linker could keep this
+// file's copy of it for everyone, and a processor without AVX-512 would meet it. Compiled with
+// contraction, like kernel_avx2.cpp.
 #include <immintrin.h>
 
 #include "cpu/bf16_kernel.h"
@@ -29,9 +29,7 @@ struct Ops {
   static Long splat(uint64_t x) { return (Long)_mm512_set1_epi64(static_cast<long long>(x)); }
   static Float fma(Float a, Float b, Float c) { return (Float)_mm512_fmadd_ps(a, b, c); }
   static Double fma(Double a, Double b, Double c) { return (Double)_mm512_fmadd_pd(a, b, c); }
-  static Byte max_unsigned(Byte x, Byte y) {
-    return (Byte)_mm512_max_epu8((__m512i)x, (__m512i)y);
-  }
+  static Byte max_unsigned(Byte x, Byte y) { return (Byte)_mm512_max_epu8((__m512i)x, (__m512i)y); }
   static Short max_signed(Short x, Short y) {
     return (Short)_mm512_max_epi16((__m512i)x, (__m512i)y);
   }
@@ -95,9 +93,9 @@ struct Ops {
       z[i + 2] = _mm512_unpacklo_epi64(y[i + 1], y[i + 3]);
       z[i + 3] = _mm512_unpackhi_epi64(y[i + 1], y[i + 3]);
     }
-    for (int i = 0; i < 4; ++i) {  // quarters
-      const __m512i low = _mm512_shuffle_i32x4(z[i], z[4 + i], 0x88);       // a0 a2 b0 b2
-      const __m512i high = _mm512_shuffle_i32x4(z[i], z[4 + i], 0xdd);      // a1 a3 b1 b3
+    for (int i = 0; i < 4; ++i) {                                       // quarters
+      const __m512i low = _mm512_shuffle_i32x4(z[i], z[4 + i], 0x88);   // a0 a2 b0 b2
+      const __m512i high = _mm512_shuffle_i32x4(z[i], z[4 + i], 0xdd);  // a1 a3 b1 b3
       const __m512i low2 = _mm512_shuffle_i32x4(z[8 + i], z[12 + i], 0x88);
       const __m512i high2 = _mm512_shuffle_i32x4(z[8 + i], z[12 + i], 0xdd);
       x[i] = (Word)_mm512_shuffle_i32x4(low, low2, 0x88);
@@ -117,8 +115,8 @@ void promote(const float* chain, const float* sfa, const float* sfb, int rows, f
     for (int j = 0; j < kColumns; j += 16) {
       const __m512 s = _mm512_mul_ps(a, _mm512_loadu_ps(sfb + j));
       const int at = row * kColumns + j;
-      _mm512_storeu_ps(acc + at, _mm512_fmadd_ps(s, _mm512_loadu_ps(chain + at),
-                                                 _mm512_loadu_ps(acc + at)));
+      _mm512_storeu_ps(acc + at,
+                       _mm512_fmadd_ps(s, _mm512_loadu_ps(chain + at), _mm512_loadu_ps(acc + at)));
     }
   }
 }

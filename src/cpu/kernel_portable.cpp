@@ -1,5 +1,5 @@
-// The kernels for any processor: 16-byte vectors of the compiler's own (SSE2, NEON, or whatever it makes
-// of them), no intrinsics. What is computed, and how, is in e4m3_kernel.h and bf16_kernel.h.
+// The kernels for any processor: 16-byte vectors of the compiler's own (SSE2, NEON, or whatever it
+// makes of them), no intrinsics. What is computed, and how, is in e4m3_kernel.h and bf16_kernel.h.
 #include <bit>
 
 #include "cpu/bf16_kernel.h"
@@ -30,9 +30,7 @@ struct Ops {
   static Float fma(Float a, Float b, Float c) { return a * b + c; }
   static Double fma(Double a, Double b, Double c) { return a * b + c; }
   static Byte max_unsigned(Byte x, Byte y) { return x > y ? x : y; }
-  static Short max_signed(Short x, Short y) {
-    return (SignedShort)x > (SignedShort)y ? x : y;
-  }
+  static Short max_signed(Short x, Short y) { return (SignedShort)x > (SignedShort)y ? x : y; }
   static Byte count_below(Byte count, Byte x, Byte limit) {
     return count - (Byte)((SignedByte)x < (SignedByte)limit);
   }
@@ -53,9 +51,9 @@ struct Ops {
 
 using E4m3 = E4m3Kernel<Ops, 2>;
 
-// fma(s, chain, acc) without the instruction. The product of two floats is exact in a double. Their sum
-// with acc is rounded to odd, that is, an inexact one gets an odd last bit: then rounding it once more,
-// to a float, gives what rounding the exact sum would give.
+// fma(s, chain, acc) without the instruction. The product of two floats is exact in a double. Their
+// sum with acc is rounded to odd, that is, an inexact one gets an odd last bit: then rounding it
+// once more, to a float, gives what rounding the exact sum would give.
 float multiply_add(float s, float chain, float acc) {
 #if defined(__FP_FAST_FMAF)
   return __builtin_fmaf(s, chain, acc);

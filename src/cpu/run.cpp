@@ -1,6 +1,6 @@
-// See run.h. Hundreds of small views and one view of 2^40 outputs go the same way: all tiles of all views
-// are numbered in one row, and threads take the next number. Scratch is one allocation, at most
-// kMostScratch bytes; more threads get narrower tiles.
+// See run.h. Hundreds of small views and one view of 2^40 outputs go the same way: all tiles of all
+// views are numbered in one row, and threads take the next number. Scratch is one allocation, at
+// most kMostScratch bytes; more threads get narrower tiles.
 #include "cpu/run.h"
 
 #include <algorithm>
@@ -52,15 +52,17 @@ struct Cut {
   }
 };
 
-// Large tiles cost the least packing, and of equal ones those that are nearly square; every thread should
-// have a few.
+// Large tiles cost the least packing, and of equal ones those that are nearly square; every thread
+// should have a few.
 Cut cut(const std::vector<DenseView>& views, int threads) {
   constexpr int kTilesPerThread = 4, kFewestRows = 32;
   Cut c;
   c.number(views);
   int64_t tallest = 0;
   for (const DenseView& v : views) tallest = std::max(tallest, v.m);
-  const auto enough = [&] { return threads == 1 || c.tiles() >= int64_t{threads} * kTilesPerThread; };
+  const auto enough = [&] {
+    return threads == 1 || c.tiles() >= int64_t{threads} * kTilesPerThread;
+  };
   while (!enough()) {
     const bool narrower = c.columns > kMaxColumns;
     const bool shorter = c.rows > kFewestRows && tallest > kFewestRows;
@@ -98,7 +100,7 @@ void fill_zeros(const std::vector<core::ZeroRows>& zeros, int worker, int worker
 }
 
 struct Free {
-  void operator()(char* memory) const { ::operator delete(memory, std::align_val_t{64}); }
+  void operator()(char* memory) const { ::operator delete (memory, std::align_val_t{64}); }
 };
 
 }  // namespace
@@ -129,9 +131,8 @@ Status run(const core::Work& work, const Options& options, Report* report) {
   workers = static_cast<int>(std::min<int64_t>(workers, kMostScratch / bytes));
   const int64_t scratch_bytes = work.gemms.empty() ? 0 : bytes * workers;
 
-  const std::unique_ptr<char, Free> memory(
-      static_cast<char*>(::operator new(static_cast<std::size_t>(scratch_bytes),
-                                        std::align_val_t{64})));
+  const std::unique_ptr<char, Free> memory(static_cast<char*>(
+      ::operator new (static_cast<std::size_t>(scratch_bytes), std::align_val_t{64})));
   std::atomic<int64_t> next{0};
   parallel_workers(workers, [&](int worker) {
     const core::FpEnvironment environment;
@@ -141,8 +142,9 @@ Status run(const core::Work& work, const Options& options, Report* report) {
     for (;;) {
       const int64_t index = next.fetch_add(1, std::memory_order_relaxed);
       if (index >= tiles.tiles()) return;
-      const auto view = static_cast<std::size_t>(
-          std::upper_bound(tiles.first.begin(), tiles.first.end(), index) - tiles.first.begin() - 1);
+      const auto view =
+          static_cast<std::size_t>(std::upper_bound(tiles.first.begin(), tiles.first.end(), index) -
+                                   tiles.first.begin() - 1);
       const DenseView& v = work.gemms[view];
       run_tile(*kernel, v, tiles.tile(v, index - tiles.first[view]), scratch);
     }

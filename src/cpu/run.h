@@ -1,5 +1,5 @@
-// Runs dense pieces on the processor with the bits of src/ref: cuts them into tiles, hands the tiles to
-// threads, chooses the instruction set.
+// Runs dense pieces on the processor with the bits of src/ref: cuts them into tiles, hands the
+// tiles to threads, chooses the instruction set.
 #pragma once
 
 #include <cstdint>

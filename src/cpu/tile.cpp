@@ -1,6 +1,6 @@
-// See tile.h. For each K-block the tile's rows of A are packed once, then panel by panel of columns B is
-// packed, into the first-level cache, and multiplied with all rows. B is read as it lies in memory, one
-// byte per element, once per tile.
+// See tile.h. For each K-block the tile's rows of A are packed once, then panel by panel of columns
+// B is packed, into the first-level cache, and multiplied with all rows. B is read as it lies in
+// memory, one byte per element, once per tile.
 #include "cpu/tile.h"
 
 #include <algorithm>
@@ -81,15 +81,15 @@ class TileRun {
       const int64_t k = block * core::kBlockK;
       const int length = static_cast<int>(std::min(core::kBlockK, view_.k - k));
       const int steps = static_cast<int>(core::ceil_div(length, operand_.step));
-      const auto* a = static_cast<const char*>(view_.a) +
-                      (tile_.row * view_.a_ld + k) * element_bytes_;
+      const auto* a =
+          static_cast<const char*>(view_.a) + (tile_.row * view_.a_ld + k) * element_bytes_;
       operand_.pack_a(a, view_.a_ld, tile_.rows, length, scratch_.a);
       alignas(64) float sfa[kMaxRows];
       if (scaled_) gather_sfa(block, sfa);
       for (int p = 0; p < panels_; ++p) {
         const int64_t column = tile_.column + int64_t{p} * operand_.columns;
-        const auto* b = static_cast<const char*>(view_.b) +
-                        (column * view_.b_ld + k) * element_bytes_;
+        const auto* b =
+            static_cast<const char*>(view_.b) + (column * view_.b_ld + k) * element_bytes_;
         operand_.pack_b(b, view_.b_ld, panel_columns(p), length, scratch_.b);
         float* acc = panel(scratch_.acc, p);
         if (!scaled_) {  // the chain runs on from block to block
@@ -115,9 +115,8 @@ class TileRun {
     const int have = panel_columns(index);
     const int64_t first = tile_.column + int64_t{index} * operand_.columns;
     for (int j = 0; j < operand_.columns; ++j) {
-      out[j] = j < have
-                   ? s.data[(first + j) / view_.sfb_rows * s.row_stride + block * s.k_stride]
-                   : 0.0f;
+      out[j] = j < have ? s.data[(first + j) / view_.sfb_rows * s.row_stride + block * s.k_stride]
+                        : 0.0f;
     }
   }
 

@@ -1,5 +1,6 @@
-// One tile of D: a rectangle of at most kMaxRows x Tile::columns outputs, computed from start to end by
-// one thread. Tiles share nothing, so that how a call is cut into them never shows in the bits.
+// One tile of D: a rectangle of at most kMaxRows x Tile::columns outputs, computed from start to
+// end by one thread. Tiles share nothing, so that how a call is cut into them never shows in the
+// bits.
 #pragma once
 
 #include <cstdint>

@@ -187,11 +187,15 @@ Status Context::bind(const octet_gemm_plan& plan, const octet_gemm_args& args,
             "kernel " + std::string(plan.kernel) + " is not loaded: prepare the plan first"};
   }
   out.plan = plan;
+  const Current current(driver_, handle_);  // tensor maps are encoded in a context
+  if (current.result() != 0) return driver_.fail("current context", current.result());
   return make_launch(driver_, plan, args, out.launch);
 }
 
 Status Context::rebind(BoundGemm& bound, const octet_gemm_args& args) const {
   if (Status s = core::check_args(bound.plan, args); !s.ok()) return s;
+  const Current current(driver_, handle_);
+  if (current.result() != 0) return driver_.fail("current context", current.result());
   return make_launch(driver_, bound.plan, args, bound.launch);
 }
 

@@ -165,10 +165,14 @@ struct NormalMath {
 
   // Boxes of 16 rows by 64 (32) columns, staged with the copy engine's swizzle, one warp by itself.
   static constexpr int kBoxCols = kWidth % 64 == 0 ? 64 : 32, kBoxBytes = 16 * kBoxCols * 2,
-                       kBoxes = abi::kWarpStagingBytes / kBoxBytes;
+                       kBoxes = abi::staging_boxes(kTile) * abi::kStagingBytes / kBoxBytes;
 
+  template <bool kF16>
   __device__ __forceinline__ void store_boxes(const float (&acc)[kPieces][kAcc], const KernelParams& p,
-                                              const TileAt& at, uint32_t staging, bool f16) const {
+                                              const TileAt& at, uint32_t staging) const {
+    const auto pack = [](float x, float y) {
+      return kF16 ? ptx::pack_f16(x, y) : ptx::pack_bf16(x, y);
+    };
     const int row = warp.lane & 15, half = warp.lane >> 4;
     // 16-byte chunk index ^ row, over as many bits as a row has chunks.
     const uint32_t twist = kBoxCols == 64 ? row & 7 : (row >> 1) & 3;
@@ -188,13 +192,8 @@ struct NormalMath {
           for (int j = 0; j < kBoxCols / 8; j += 2) {
             const float* x = a + 4 * (col / 8 + j);
             const uint32_t address = to + row * kBoxCols * 2 + (((j + half) ^ twist) << 4);
-            if (f16) {
-              ptx::store_matrices(address, ptx::pack_f16(x[0], x[1]), ptx::pack_f16(x[2], x[3]),
-                                  ptx::pack_f16(x[4], x[5]), ptx::pack_f16(x[6], x[7]));
-            } else {
-              ptx::store_matrices(address, ptx::pack_bf16(x[0], x[1]), ptx::pack_bf16(x[2], x[3]),
-                                  ptx::pack_bf16(x[4], x[5]), ptx::pack_bf16(x[6], x[7]));
-            }
+            ptx::store_matrices(address, pack(x[0], x[1]), pack(x[2], x[3]), pack(x[4], x[5]),
+                                pack(x[6], x[7]));
           }
           ptx::fence_async_proxy();
           __syncwarp();
@@ -223,7 +222,8 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
   using Math = NormalMath<kTile>;
   const int group = warp >> 2;
   Math math(ring, {group % kTile.row_groups(), group / kTile.row_groups(), warp & 3, lane});
-  const uint32_t staging = base + p.exchange + warp * abi::kWarpStagingBytes;
+  constexpr int kStaging = abi::staging_boxes(kTile) * abi::kStagingBytes;  // of a warp
+  const uint32_t staging = base + p.exchange + warp * kStaging;
   const abi::BlockRange range = my_range<kTile>(p, rank, 0);
   Exchange<kTile> exchange(p, base, rank);
   const bool exchanges = kTile.splits_over_cluster() && p.cluster_split > 1;
@@ -269,7 +269,11 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
         });
       }
     } else if (p.store == StorePath::kCopyEngine) {
-      math.store_boxes(acc, p, at, staging, p.d_type == ElementType::kF16);
+      if (p.d_type == ElementType::kF16) {
+        math.template store_boxes<true>(acc, p, at, staging);
+      } else {
+        math.template store_boxes<false>(acc, p, at, staging);
+      }
     } else {
       // NOTE: the warp's staging is shared with store_boxes(), but a launch takes one path only.
       write_units<kTile, kUnits>(Writer<kTile>(p, at, lane), &acc[0][0], staging, lane,

@@ -132,7 +132,7 @@ __device__ __forceinline__ void swapped_math(const KernelParams& p, const Ring<k
   const int group = warp >> 2, k_group = group / kTile.row_groups(),
             row_group = group % kTile.row_groups();
   Math math(ring, row_group, lane);
-  const uint32_t staging = base + p.exchange + warp * abi::kWarpStagingBytes;
+  const uint32_t staging = base + p.exchange + warp * abi::kStagingBytes;
   const abi::BlockRange range = my_range<kTile>(p, rank, k_group);
   Exchange<kTile> exchange(p, base, rank);
   const bool exchanges = kTile.k_groups > 1 || p.cluster_split > 1;

@@ -39,23 +39,27 @@ struct Output {
 };
 
 struct KernelParams {
-  TensorMap a, b, sfa, d;  // [k, rows, batch], [k, rows, batch], [rows, k-block, batch], [n, m, batch]
-  Scales sfa_plain, sfb;   // row of SFB: column of D / 128
-  Output out, add;         // D; C or null
-  const void* bias = nullptr;
-  int64_t bias_batch_stride = 0;
-  TileOrder order;
-  RangeCut cut;  // of k_blocks into `split`
-  int32_t m = 0, n = 0, k_blocks = 0;
-  int32_t a_batch = 0, b_batch = 0, sfa_batch = 0;  // 1: the operand has a batch dimension, 0: shared
-  int32_t split = 1;       // ranges of K in all
-  int32_t cluster_split = 1;  // CTAs of a cluster that share them
-  int32_t share = 0;       // units of partial sums that a CTA receives
-  int32_t stages = 0;      // of one pipeline
+  // First what a kernel reads before its first request, together: every line of constant memory costs a
+  // cold miss.
+  int32_t stages = 0;                          // of one pipeline
   int32_t exchange = 0, scales = 0, barriers = 0;  // offsets in shared memory
+  uint32_t flags = 0;
+  int32_t split = 1;          // ranges of K in all
+  int32_t cluster_split = 1;  // CTAs of a cluster that share them
+  int32_t k_blocks = 0;
+  TileOrder order;
+  RangeCut cut;                                   // of k_blocks into `split`
+  int32_t a_batch = 0, b_batch = 0, sfa_batch = 0;  // 1: has a batch dimension, 0: shared by all
+  int32_t m = 0, n = 0;
+  int32_t share = 0;  // units of partial sums that a CTA receives
+  Scales sfb;         // row: column of D / 128
+  TensorMap b, a, sfa, d;  // [k, n, batch], [k, m, batch], [m, k-block, batch], [n, m, batch]
   ElementType d_type = ElementType::kBf16, bias_type = ElementType::kNone;
   StorePath store = StorePath::kElements;
-  uint32_t flags = 0;
+  Scales sfa_plain;
+  Output out, add;  // D; C or null
+  const void* bias = nullptr;
+  int64_t bias_batch_stride = 0;
 };
 
 }  // namespace oct::abi

@@ -3,7 +3,7 @@
 //
 //   ring        stages of operand tiles, one K-block of A after the other, then of B; 1024-byte
 //               aligned for the 128-byte swizzle
-//   exchange    what an epilogue hands from thread to thread: either 2 KB a math warp, or the
+//   exchange    what an epilogue hands from thread to thread: either 2 or 4 KB a math warp, or the
 //               partial sums that a CTA receives when K is split
 //   scales      one slot a stage: SFA of the tile's rows, then up to four SFB, for each K-block
 //   barriers    full and empty of every stage, then two for the exchange
@@ -17,13 +17,13 @@ namespace oct::abi {
 
 inline constexpr int kBlockK = 128;            // elements, and bytes, of K in a block
 inline constexpr int kSfbSlots = 4;            // SFB values of a K-block that a tile may need
-inline constexpr int kWarpStagingBytes = 2048;  // 16 rows of 128 bytes
+inline constexpr int kStagingBytes = 2048;     // 16 rows of 128 bytes: one box of D
 inline constexpr int kUnitBytes = 512;         // 16 x 8 partial sums, one float4 a lane
 inline constexpr int kMostStages = 32;
 inline constexpr int kMostSharedMemory = 232448;  // of one CTA on SM90
 inline constexpr int kSharedMemoryOfSm = 233472;  // shared by its CTAs, 1 KB of each reserved
 
-constexpr int round_up(int x, int to) { return (x + to - 1) / to * to; }
+OCTET_HD constexpr int round_up(int x, int to) { return (x + to - 1) / to * to; }
 
 struct SmemLayout {
   int stages = 0;  // in all; each pipeline has stages / k_groups of them
@@ -42,15 +42,18 @@ OCTET_HD constexpr int unit_share(const TileConfig& t, int cluster_split) {
   return (tile_units(t) + cluster_split - 1) / cluster_split;
 }
 
-constexpr int exchange_bytes(const TileConfig& t, int cluster_split) {
+// Boxes of D that a math warp may have under way: two where the second costs no stage of the ring, so
+// that the copy engine reads one while the warp writes the other.
+OCTET_HD constexpr int staging_boxes(const TileConfig& t);
+
+OCTET_HD constexpr int exchange_bytes(const TileConfig& t, int cluster_split, int boxes) {
   const int ranges = cluster_split * t.k_groups;
-  const int staging = t.math_warps() * kWarpStagingBytes;
+  const int staging = t.math_warps() * kStagingBytes * boxes;
   const int partial = ranges > 1 ? unit_share(t, cluster_split) * ranges * kUnitBytes : 0;
   return partial > staging ? partial : staging;
 }
 
-// most_stages: 0 for as many as fit.
-constexpr SmemLayout make_smem_layout(const TileConfig& t, int cluster_split, int most_stages = 0) {
+OCTET_HD constexpr SmemLayout layout_with(const TileConfig& t, int cluster_split, int boxes) {
   SmemLayout s;
   s.a_bytes = operand_bytes(t.tile_m);
   s.b_bytes = operand_bytes(t.tile_n);
@@ -58,12 +61,11 @@ constexpr SmemLayout make_smem_layout(const TileConfig& t, int cluster_split, in
   // SFA of all K-blocks of the stage first (one copy-engine box), then their SFB.
   s.sfb_offset = round_up(t.blocks * t.tile_m * 4, 16);
   s.scale_bytes = round_up(s.sfb_offset + t.blocks * kSfbSlots * 4, 128);
-  const int exchange = exchange_bytes(t, cluster_split);
+  const int exchange = exchange_bytes(t, cluster_split, boxes);
   const int room = t.ctas_per_sm == 1 ? kMostSharedMemory : kSharedMemoryOfSm / t.ctas_per_sm - 1024;
   const int fixed = exchange + 16 + 128;
   int stages = (room - fixed) / (s.stage_bytes + s.scale_bytes + 16);
   if (stages > kMostStages) stages = kMostStages;
-  if (most_stages > 0 && stages > most_stages) stages = most_stages;
   stages = stages / t.k_groups * t.k_groups;
   s.stages = stages < 0 ? 0 : stages;
   s.exchange = s.stages * s.stage_bytes;
@@ -71,6 +73,15 @@ constexpr SmemLayout make_smem_layout(const TileConfig& t, int cluster_split, in
   s.barriers = s.scales + s.stages * s.scale_bytes;
   s.total = s.barriers + 16 * s.stages + 16;
   return s;
+}
+
+OCTET_HD constexpr int staging_boxes(const TileConfig& t) {
+  return t.normal() && layout_with(t, 1, 2).stages == layout_with(t, 1, 1).stages ? 2 : 1;
+}
+
+// As many stages as fit.
+OCTET_HD constexpr SmemLayout make_smem_layout(const TileConfig& t, int cluster_split) {
+  return layout_with(t, cluster_split, staging_boxes(t));
 }
 
 // Arrivals that complete a phase of a stage's `full` barrier: the two threads that announce the copy

@@ -21,9 +21,11 @@ struct TileOrder {
   uint32_t across = 1;           // units along the banded axis
   uint32_t full_bands = 0;       // bands of full width
   uint32_t bands_along_n = 0;    // 1: the banded axis is N
+  uint32_t linear = 0;           // 1: one batch, one unit across the other axis: nothing to divide
   Divisor batch, band, full, last;  // units of a batch, units of a band, widths of bands
 
   OCTET_HD constexpr Unit decode(uint32_t w) const {
+    if (linear) return bands_along_n ? Unit{0, 0, w} : Unit{0, w, 0};
     const uint32_t b = batch.divide(w);
     uint32_t rest = w - b * batch.divisor;
     const uint32_t which = band.divide(rest);
@@ -45,6 +47,7 @@ constexpr TileOrder make_tile_order(uint32_t um, uint32_t un, uint32_t batches, 
   order.across = across;
   order.full_bands = across / width;
   order.bands_along_n = bands_along_n;
+  order.linear = along == 1 && batches == 1;
   order.batch = make_divisor(um * un);
   order.band = make_divisor(width * along);
   order.full = make_divisor(width);

@@ -288,6 +288,33 @@ int main(int argc, char** argv) {
   }
   if (failures > 0) return 1;
 
+  // Every kernel and every split on long K, launched back to back.
+  {
+    const int64_t before = total_runs;
+    for (const abi::KernelRow& row : abi::kKernels) {
+      if (!only.empty() && std::strstr(row.name, only.c_str()) == nullptr) continue;
+      const abi::TileConfig tile = abi::parse_kernel(row.name);
+      arena.reset();
+      const octet_gemm_problem p = dense_problem(tile.normal() ? 200 : tile.tile_m - 1, 2112, 7168);
+      CaseOptions o;
+      o.seed = rng();
+      DeviceCase c = make_case(arena, p, o, stream);
+      for (int over = 1; over <= 8; ++over) {
+        const int split = tile.sequential ? 2 * over - 1 : over * tile.k_groups;
+        if (!plan::serves(tile, p, context->device_spec(), split).ok()) break;
+        const octet_gemm_plan plan = make_plan(p, row.name, split);
+        cuda::BoundGemm bound;
+        if (!must(context->bind(plan, c.args, bound), row.name)) break;
+        check_case(c, plan, stream, "long K");
+        for (int i = 0; i < 50; ++i) must(context->run(bound, stream), row.name);
+        total_runs += 50;
+        if (!same(c, plan, stream, "back to back")) break;
+      }
+    }
+    std::printf("long K, every split: %lld runs, failures %lld, %.1f s\n",
+                static_cast<long long>(total_runs - before), static_cast<long long>(failures), seconds());
+  }
+
   // SM budgets 1..132 with odd numbers of tiles; 1000 repeats are spread over them.
   {
     const int64_t before = total_runs;
