@@ -355,14 +355,15 @@ OCTET_API octet_code octet_ref_dequantize(const octet_quantize_args* args);
 
 /* ------------------------------------------------------------------------------------ CUDA ---- */
 
-/* NVIDIA Hopper (compute capability 9.0). Needs the driver alone: its library is opened at run time,
- * kernels are part of this library. A context takes the device's primary context, works whatever
- * context is current in the calling thread, and leaves it as it was. It may be used by any number of
- * threads and streams at once, and must outlive what was bound with it. Create it after a fork.
+/* NVIDIA Hopper (compute capability 9.0). Needs the driver alone: its library is opened at run
+ * time, kernels are part of this library. A context takes the device's primary context, works
+ * whatever context is current in the calling thread, and leaves it as it was. It may be used by any
+ * number of threads and streams at once, and must outlive what was bound with it. Create it after a
+ * fork.
  *
  * A stream is a cudaStream_t (or CUstream) passed as a pointer; null is the legacy default stream.
- * octet_cuda_run() and octet_cuda_run_bound() never allocate, compile, load, synchronise or read the
- * environment, and may be captured into a CUDA graph. */
+ * octet_cuda_run() and octet_cuda_run_bound() never allocate, compile, load, synchronise or read
+ * the environment, and may be captured into a CUDA graph. */
 typedef struct octet_cuda_context octet_cuda_context;
 typedef struct octet_cuda_bound octet_cuda_bound;
 
@@ -401,8 +402,8 @@ OCTET_API octet_code octet_cuda_run_bound(const octet_cuda_context* context,
 /* Bind and run in one call; the plan must be prepared. */
 OCTET_API octet_code octet_cuda_run(const octet_cuda_context* context, const octet_gemm_plan* plan,
                                     const octet_gemm_args* args, void* stream);
-/* Plan (from a bounded cache), prepare if need be, run. While the stream is captured a kernel that is
- * not loaded is refused with OCTET_NOT_PREPARED, and the capture stays intact. */
+/* Plan (from a bounded cache), prepare if need be, run. While the stream is captured a kernel that
+ * is not loaded is refused with OCTET_NOT_PREPARED, and the capture stays intact. */
 OCTET_API octet_code octet_cuda_gemm(octet_cuda_context* context, const octet_gemm_problem* problem,
                                      const octet_gemm_args* args, void* stream);
 

@@ -69,10 +69,10 @@ Status Context::create(int ordinal, std::unique_ptr<Context>& out) {
   d->device_attribute(&minor, DeviceAttribute::kMinor, device);
   d->device_name(name, sizeof name - 1, device);
   if (major != 9 || minor != 0) {
-    return {OCTET_UNSUPPORTED, "device " + std::to_string(ordinal) + " (" + name +
-                                   ") has compute capability " + std::to_string(major) + "." +
-                                   std::to_string(minor) +
-                                   ": must be 9.0 (Hopper); the CPU backend computes the same bits"};
+    return {OCTET_UNSUPPORTED,
+            "device " + std::to_string(ordinal) + " (" + name + ") has compute capability " +
+                std::to_string(major) + "." + std::to_string(minor) +
+                ": must be 9.0 (Hopper); the CPU backend computes the same bits"};
   }
   if (loader::cubins().empty()) {
     return {OCTET_UNSUPPORTED, "this build has no kernels: build it where nvcc is installed"};
@@ -116,8 +116,7 @@ Status Context::read_device() {
     spec_.sms = sms;
   }
   spec_.l2_bytes = read(DeviceAttribute::kL2Bytes, spec_.l2_bytes);
-  spec_.shared_memory_bytes =
-      read(DeviceAttribute::kSharedMemoryOptin, spec_.shared_memory_bytes);
+  spec_.shared_memory_bytes = read(DeviceAttribute::kSharedMemoryOptin, spec_.shared_memory_bytes);
   return {};
 }
 
@@ -258,9 +257,10 @@ Status Context::gemm(const octet_gemm_problem& problem, const octet_gemm_args& a
       if (driver_.stream_capturing(stream, &capturing) != 0) capturing = 0;
     }
     if (capturing != 0) {
-      return {OCTET_NOT_PREPARED, "kernel " + std::string(plan.kernel) +
-                                      " is not loaded and the stream is being captured: prepare the "
-                                      "plan before the capture"};
+      return {OCTET_NOT_PREPARED,
+              "kernel " + std::string(plan.kernel) +
+                  " is not loaded and the stream is being captured: prepare the "
+                  "plan before the capture"};
     }
     if (Status s = load(plan.kernel); !s.ok()) return s;
   }

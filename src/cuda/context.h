@@ -1,9 +1,10 @@
-// A device's GEMMs: kernels loaded, plans bound, launches. One Context serves any number of threads and
-// streams; a process may have several, also of one device. It holds the device's primary context and
-// works whatever context is current, which it leaves as it was.
+// A device's GEMMs: kernels loaded, plans bound, launches. One Context serves any number of threads
+// and streams; a process may have several, also of one device. It holds the device's primary
+// context and works whatever context is current, which it leaves as it was.
 //
-// prepare() and bind() may allocate and call the driver at length; run() of a bound GEMM is one launch:
-// it never allocates, compiles, loads, synchronises or reads the environment, and may be captured.
+// prepare() and bind() may allocate and call the driver at length; run() of a bound GEMM is one
+// launch: it never allocates, compiles, loads, synchronises or reads the environment, and may be
+// captured.
 #pragma once
 
 #include <atomic>
@@ -21,8 +22,8 @@
 
 namespace oct::cuda {
 
-// A plan with its arguments, ready to launch: a value that owns nothing. Valid as long as the context
-// that bound it.
+// A plan with its arguments, ready to launch: a value that owns nothing. Valid as long as the
+// context that bound it.
 struct BoundGemm {
   octet_gemm_plan plan{};
   Launch launch;
@@ -54,8 +55,8 @@ class Context {
   // bind() and run() in one.
   Status run(const octet_gemm_plan& plan, const octet_gemm_args& args, Stream stream) const;
 
-  // Plans (from a bounded cache), prepares and runs. While `stream` is captured, a kernel that is not
-  // loaded is refused with OCTET_NOT_PREPARED, and the capture stays intact.
+  // Plans (from a bounded cache), prepares and runs. While `stream` is captured, a kernel that is
+  // not loaded is refused with OCTET_NOT_PREPARED, and the capture stays intact.
   Status gemm(const octet_gemm_problem& problem, const octet_gemm_args& args, Stream stream);
 
  private:

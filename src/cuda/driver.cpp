@@ -11,14 +11,13 @@
 namespace oct::cuda {
 namespace {
 
-// Written into the build beside the cubins: the driver must be at least as new as their toolkit's major
-// version (minor-version compatibility within it).
+// Written into the build beside the cubins: the driver must be at least as new as their toolkit's
+// major version (minor-version compatibility within it).
 #ifndef OCTET_CUBIN_TOOLKIT
 #define OCTET_CUBIN_TOOLKIT 12080
 #endif
-constexpr int kOldestDriver = OCTET_CUBIN_TOOLKIT / 1000 * 1000 < 12000
-                                  ? 12000
-                                  : OCTET_CUBIN_TOOLKIT / 1000 * 1000;
+constexpr int kOldestDriver =
+    OCTET_CUBIN_TOOLKIT / 1000 * 1000 < 12000 ? 12000 : OCTET_CUBIN_TOOLKIT / 1000 * 1000;
 
 using GetProcAddress = Result (*)(const char*, void**, int, uint64_t, int*);
 
@@ -33,8 +32,9 @@ Status load(Driver& d) {
   // Never unloaded: the driver does not survive it.
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return {OCTET_NO_DEVICE,
-            "no NVIDIA driver: libcuda.so.1 was not found (the CPU backend computes the same bits)"};
+    return {
+        OCTET_NO_DEVICE,
+        "no NVIDIA driver: libcuda.so.1 was not found (the CPU backend computes the same bits)"};
   }
   void* entry = dlsym(library, "cuGetProcAddress_v2");
   if (entry == nullptr) {
@@ -81,9 +81,9 @@ Status load(Driver& d) {
   }
   if (const Result r = d.driver_version(&d.version); r != 0) return d.fail("driver version", r);
   if (d.version < kOldestDriver) {
-    return {OCTET_NO_DEVICE, "the NVIDIA driver is for CUDA " + std::to_string(d.version / 1000) + "." +
-                                 std::to_string(d.version % 1000 / 10) +
-                                 ": must be for " + std::to_string(kOldestDriver / 1000) +
+    return {OCTET_NO_DEVICE, "the NVIDIA driver is for CUDA " + std::to_string(d.version / 1000) +
+                                 "." + std::to_string(d.version % 1000 / 10) + ": must be for " +
+                                 std::to_string(kOldestDriver / 1000) +
                                  ".0 or newer, as the kernels of this build"};
   }
   return {};

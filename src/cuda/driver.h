@@ -1,6 +1,6 @@
 // NVIDIA's driver, found at run time: the only file (with driver.cpp) that names its functions. The
-// few types below repeat the driver's binary interface, so that nothing of the CUDA toolkit is needed
-// to compile or to run this.
+// few types below repeat the driver's binary interface, so that nothing of the CUDA toolkit is
+// needed to compile or to run this.
 #pragma once
 
 #include <cstddef>
@@ -91,8 +91,8 @@ struct Driver {
   Status fail(const char* doing, Result result) const;
 };
 
-// The driver, initialised; loaded once for the process, on the first call. The status says why there is
-// none: no driver library, a driver too old for this build's kernels, no device.
+// The driver, initialised; loaded once for the process, on the first call. The status says why
+// there is none: no driver library, a driver too old for this build's kernels, no device.
 Status driver(const Driver*& out);
 
 // Makes a context current for a scope and leaves the thread's current context as it was.

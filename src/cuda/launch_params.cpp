@@ -26,12 +26,14 @@ struct Tensor {
   Promotion promotion;
 };
 
-// A dimension of one element may have any stride; the copy engine still wants a multiple of 16 bytes.
+// A dimension of one element may have any stride; the copy engine still wants a multiple of 16
+// bytes.
 bool encodable(const Tensor& t) {
   if (reinterpret_cast<uintptr_t>(t.data) % 16 != 0) return false;
   for (int i = 0; i < 2; ++i) {
     const int64_t bytes = t.strides[i] * t.element_bytes;
-    if (t.dims[i + 1] > 1 && (bytes % 16 != 0 || bytes <= 0 || bytes >= kLargestMapStride)) return false;
+    if (t.dims[i + 1] > 1 && (bytes % 16 != 0 || bytes <= 0 || bytes >= kLargestMapStride))
+      return false;
   }
   return true;
 }
@@ -44,8 +46,8 @@ Status encode(const Driver& driver, const char* what, const Tensor& t, abi::Tens
     strides[i] = t.dims[i + 1] > 1 ? static_cast<uint64_t>(t.strides[i] * t.element_bytes) : 16;
   }
   const uint32_t box[3] = {t.box[0], t.box[1], 1}, ones[3] = {1, 1, 1};
-  const Result r = driver.encode_tiled(&map, t.type, 3, const_cast<void*>(t.data), dims, strides, box,
-                                       ones, 0, t.swizzle, t.promotion, 0);
+  const Result r = driver.encode_tiled(&map, t.type, 3, const_cast<void*>(t.data), dims, strides,
+                                       box, ones, 0, t.swizzle, t.promotion, 0);
   return r == 0 ? Status{} : driver.fail(what, r);
 }
 
@@ -82,10 +84,11 @@ abi::StorePath store_path(const abi::TileConfig& tile, const octet_gemm_problem&
   if (p.bias_type != OCTET_NONE || p.accumulate) return abi::StorePath::kElements;
   const int64_t element = core::size_of(p.d_type);
   const bool half = element == 2;
-  // NOTE: the copy engine cuts rows of a box at 16 bytes, not at the last element: with an N that is no
-  // multiple of 8 it would write up to 7 elements into the padding of D.
+  // NOTE: the copy engine cuts rows of a box at 16 bytes, not at the last element: with an N that
+  // is no multiple of 8 it would write up to 7 elements into the padding of D.
   const bool whole = p.n % 8 == 0;
-  if (half && whole && tile.normal() && !exchanges && encodable(box)) return abi::StorePath::kCopyEngine;
+  if (half && whole && tile.normal() && !exchanges && encodable(box))
+    return abi::StorePath::kCopyEngine;
   const bool pairs = p.n % 2 == 0 && aligned(d, p.groups, 2 * element, element);
   return pairs && (half || tile.normal()) ? abi::StorePath::kPairs : abi::StorePath::kElements;
 }
@@ -116,10 +119,10 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
   k.exchange = smem.exchange;
   k.scales = smem.scales;
   k.barriers = smem.barriers;
-  k.order = abi::make_tile_order(static_cast<uint32_t>(geometry.units_m),
-                                 static_cast<uint32_t>(geometry.units_n),
-                                 static_cast<uint32_t>(batches),
-                                 static_cast<uint32_t>(geometry.band), geometry.bands_along_n);
+  k.order =
+      abi::make_tile_order(static_cast<uint32_t>(geometry.units_m),
+                           static_cast<uint32_t>(geometry.units_n), static_cast<uint32_t>(batches),
+                           static_cast<uint32_t>(geometry.band), geometry.bands_along_n);
 
   if (blocks > 0) {
     const Tensor a = operand(args.a, batches, tile.tile_m / tile.cluster_n);
@@ -127,8 +130,9 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
     k.a_batch = a.dims[2] > 1;
     k.b_batch = b.dims[2] > 1;
     if (!encodable(a) || !encodable(b)) {
-      return {OCTET_UNSUPPORTED, "a or b: a stride of 2^40 bytes or more cannot be read by the copy "
-                                 "engine"};
+      return {OCTET_UNSUPPORTED,
+              "a or b: a stride of 2^40 bytes or more cannot be read by the copy "
+              "engine"};
     }
     if (Status s = encode(driver, "tensor map of A", a, k.a); !s.ok()) return s;
     if (Status s = encode(driver, "tensor map of B", b, k.b); !s.ok()) return s;

@@ -1,5 +1,5 @@
-// From a plan and its arguments to what a launch needs: kernel parameters with encoded tensor maps, the
-// grid, the cluster.
+// From a plan and its arguments to what a launch needs: kernel parameters with encoded tensor maps,
+// the grid, the cluster.
 #pragma once
 
 #include "core/status.h"

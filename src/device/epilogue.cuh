@@ -1,9 +1,9 @@
-// From accumulators to D: the exchange of partial sums when K is split, bias, C, the one rounding, and
-// the stores.
+// From accumulators to D: the exchange of partial sums when K is split, bias, C, the one rounding,
+// and the stores.
 //
 // Accumulators are handled in units of 16 x 8 (WGMMA rows x columns): lane l holds, of rows l/4 and
-// l/4 + 8, columns 2 (l % 4) and the next one: x, y of the upper row, z, w of the lower. Units of a tile
-// are numbered along the columns first.
+// l/4 + 8, columns 2 (l % 4) and the next one: x, y of the upper row, z, w of the lower. Units of a
+// tile are numbered along the columns first.
 #pragma once
 
 #include "device/pipeline.cuh"
@@ -103,10 +103,10 @@ class Writer {
   int64_t d_offset, c_offset, bias_offset;
 };
 
-// Writes all units of a warp's accumulators without an exchange. The code of a unit is long when bias
-// or C are added, so it stands once, in a loop: units pass through the lane's own bytes of the warp's
-// staging, four at a time, because registers cannot be indexed by a loop counter.
-// `place(i, row, col)` gives the corner of unit i.
+// Writes all units of a warp's accumulators without an exchange. The code of a unit is long when
+// bias or C are added, so it stands once, in a loop: units pass through the lane's own bytes of the
+// warp's staging, four at a time, because registers cannot be indexed by a loop counter. `place(i,
+// row, col)` gives the corner of unit i.
 template <TileConfig kTile, int kUnits, typename Place4>
 __device__ __forceinline__ void write_units(const Writer<kTile>& writer, const float* acc,
                                             uint32_t staging, int lane, Place4 corner) {
@@ -115,7 +115,8 @@ __device__ __forceinline__ void write_units(const Writer<kTile>& writer, const f
     for (int i = 0; i < kUnits; ++i) {
       int row, col;
       corner(i, row, col);
-      writer.unit(make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]), row, col);
+      writer.unit(make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]), row,
+                  col);
     }
   } else {
     constexpr int kChunks = (kUnits + 3) / 4;
@@ -128,7 +129,8 @@ __device__ __forceinline__ void write_units(const Writer<kTile>& writer, const f
 #pragma unroll
         for (int i = 4 * c; i < 4 * c + 4 && i < kUnits; ++i) {
           ptx::store_shared4(mine + (i & 3) * abi::kUnitBytes,
-                             make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]));
+                             make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2],
+                                         acc[4 * i + 3]));
         }
       }
 #pragma unroll 1
@@ -143,9 +145,9 @@ __device__ __forceinline__ void write_units(const Writer<kTile>& writer, const f
 
 // The exchange of partial sums between the ranges of a split K.
 //
-// Every unit has one owner among the CTAs of the cluster: CTA o owns units [o share, (o + 1) share).
-// Every range sends its partial sum of a unit to the owner's buffer, slot [unit - first][range]; the
-// owner adds them, ascending, and writes D. No workspace, no atomics, one order.
+// Every unit has one owner among the CTAs of the cluster: CTA o owns units [o share, (o + 1)
+// share). Every range sends its partial sum of a unit to the owner's buffer, slot [unit -
+// first][range]; the owner adds them, ascending, and writes D. No workspace, no atomics, one order.
 //
 // BARRIERS
 //   exchange full   1 arrival (math warp 0, which announces all bytes of a tile, one tile ahead)
@@ -180,13 +182,15 @@ class Exchange {
     ptx::mbarrier_arrive_expect(full, count * ranges * abi::kUnitBytes);
   }
 
-  // All math warps, at the end of their K range; last_tile: of this CTA. unit_of(i): number of the warp's unit i, ascending.
+  // All math warps, at the end of their K range; last_tile: of this CTA. unit_of(i): number of the
+  // warp's unit i, ascending.
   template <int kMyUnits, typename UnitOf>
   __device__ __forceinline__ void reduce(const float* acc, int k_group, int warp, int lane,
                                          const TileAt& at, bool last_tile, UnitOf unit_of) {
     const uint32_t slot = (rank * kTile.k_groups + k_group) * abi::kUnitBytes + lane * 16;
     if (ctas > 1) {
-      // NOTE: a peer may still be reading the last tile's sums; without this wait they are overwritten.
+      // NOTE: a peer may still be reading the last tile's sums; without this wait they are
+      // overwritten.
       if (tile > 0) ptx::mbarrier_wait_cluster(free, (tile - 1) & 1);
       int owner = -1, last = -1;  // units up to `last` belong to `owner`
       uint32_t to = 0, bar = 0;
@@ -220,8 +224,8 @@ class Exchange {
       ptx::named_sync(kBarrier, 32 * kWarps);
     }
     write(warp, lane, at);
-    // NOTE: not after the last tile: an arrival that is still under way when its CTA has left is a fault,
-    // and the cluster's last barrier does not order it.
+    // NOTE: not after the last tile: an arrival that is still under way when its CTA has left is a
+    // fault, and the cluster's last barrier does not order it.
     if (ctas > 1 && !last_tile) {
       __syncwarp();
       if (lane < ctas) ptx::mbarrier_arrive_remote(ptx::map_to_rank(free, lane));

@@ -1,5 +1,5 @@
-// The skeleton that every GEMM kernel is: set-up, roles, end. The build instantiates it once for every
-// name of kernel_abi/kernel_table.h (make_kernel_sources.py).
+// The skeleton that every GEMM kernel is: set-up, roles, end. The build instantiates it once for
+// every name of kernel_abi/kernel_table.h (make_kernel_sources.py).
 #pragma once
 
 #include "device/normal_gemm.cuh"
@@ -12,8 +12,9 @@ extern __shared__ __align__(1024) uint8_t shared_memory[];
 
 inline constexpr int kReadyBarrier = 1;
 
-// Registers of a thread after the producer's warpgroup has given its own away. NOTE: their total must
-// stay within what the launch gave (65536 / threads, rounded down to 8), or setmaxnreg.inc hangs.
+// Registers of a thread after the producer's warpgroup has given its own away. NOTE: their total
+// must stay within what the launch gave (65536 / threads, rounded down to 8), or setmaxnreg.inc
+// hangs.
 template <TileConfig kTile>
 struct RegisterSplit {
   static constexpr int kAtLaunch = 65536 / kTile.ctas_per_sm / kTile.threads() / 8 * 8;
@@ -39,7 +40,8 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
   if (warp >= kMathWarps) {
     if constexpr (kTile.moves_registers()) ptx::give_registers<RegisterSplit<kTile>::kProducer>();
     const int role = warp - kMathWarps;
-    if (role >= kTile.producer_warps()) return;  // exited warps count as arrived at cluster barriers
+    if (role >= kTile.producer_warps())
+      return;  // exited warps count as arrived at cluster barriers
     const bool brings_weights = role < kTile.k_groups;
     const int pipeline = brings_weights ? role : role - kTile.k_groups;
     const Ring<kTile> ring(p, base, pipeline);
@@ -84,8 +86,8 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
       swapped_math<kTile>(p, ring, base, rank, warp, lane);
     }
   }
-  // NOTE: this stands outside the roles: code after a role's loop inside its branch makes ptxas drop
-  // setmaxnreg silently and spill.
+  // NOTE: this stands outside the roles: code after a role's loop inside its branch makes ptxas
+  // drop setmaxnreg silently and spill.
   if (kTile.normal() && warp < kMathWarps) ptx::wait_stores_read<0>();
   // NOTE: a CTA must not leave while a peer still arrives at its barriers.
   if (clustered) {

@@ -1,20 +1,22 @@
-// D = A B^T, e4m3 with 1D2D scales, rows of A on WGMMA's 64-row side: tiles of 64..256 x 32..256, for M
-// of 64 and more. Dense and batched, any M, N, K; docs/kernel-anatomy.md walks through it.
+// D = A B^T, e4m3 with 1D2D scales, rows of A on WGMMA's 64-row side: tiles of 64..256 x 32..256,
+// for M of 64 and more. Dense and batched, any M, N, K; docs/kernel-anatomy.md walks through it.
 //
 // ROLES (warps, in order)
-//   4 g .. 4 g + 3   math warpgroup g: WGMMA, promotion, D. Warpgroups lie side by side over the rows of
+//   4 g .. 4 g + 3   math warpgroup g: WGMMA, promotion, D. Warpgroups lie side by side over the
+//   rows of
 //                    the tile (64-row tiles: over its columns)
 //   then one         producer of B
 //   then one         producer of A, SFA and SFB
-//   then two idle    in kernels with large accumulators: the producers' warpgroup gives its registers
+//   then two idle    in kernels with large accumulators: the producers' warpgroup gives its
+//   registers
 //
 // BARRIERS
 //   stages           pipeline.cuh
 //   exchange         epilogue.cuh, only with K split over the cluster
 //   named 1          producers -> math: barriers are initialised
 //
-// TIMELINE of a K-block in a math warpgroup, kSets = 1 (two warpgroups take turns by themselves: while
-// one promotes, the other's WGMMA runs)
+// TIMELINE of a K-block in a math warpgroup, kSets = 1 (two warpgroups take turns by themselves:
+// while one promotes, the other's WGMMA runs)
 //   wait full | 4 WGMMA, commit | load scales | wait WGMMA | release the stage | promote
 // kSets = 2
 //   wait full i+1 | 4 WGMMA of i+1 | load scales of i | wait WGMMA i | release | promote i
@@ -47,13 +49,15 @@ struct NormalMath {
   __device__ __forceinline__ void wait_full() const {
     ptx::mbarrier_wait(ring.full + 8 * place.stage, place.parity);
   }
-  // NOTE: only after the wait for the WGMMA that read the stage, and after its scales are in registers.
+  // NOTE: only after the wait for the WGMMA that read the stage, and after its scales are in
+  // registers.
   __device__ __forceinline__ void release(uint32_t stage) const {
     const uint32_t bar = ring.empty + 8 * stage;
     if constexpr (kTile.multicast() == 1) {
       if (warp.lane == 0) ptx::mbarrier_arrive(bar);
     } else {
-      if (warp.lane < kTile.multicast()) ptx::mbarrier_arrive_remote(ptx::map_to_rank(bar, warp.lane));
+      if (warp.lane < kTile.multicast())
+        ptx::mbarrier_arrive_remote(ptx::map_to_rank(bar, warp.lane));
     }
   }
 
@@ -70,16 +74,19 @@ struct NormalMath {
   template <int kBlocks>
   __device__ __forceinline__ PieceScales scales(uint32_t stage, int r, uint32_t sfb_slot) const {
     PieceScales s;
-    const uint32_t row = (warp.row_group * kRowPieces + r) * 64 + warp.quarter * 16 + (warp.lane >> 2);
+    const uint32_t row =
+        (warp.row_group * kRowPieces + r) * 64 + warp.quarter * 16 + (warp.lane >> 2);
     const uint32_t sfa = ring.sfa(stage, 0) + row * 4;
     s.upper = ptx::load_shared(sfa);
     s.lower = ptx::load_shared(sfa + 32);
 #pragma unroll
-    for (int i = 0; i < kBlocks; ++i) s.sfb[i] = ptx::load_shared(ring.sfb(stage, 0) + (sfb_slot + i) * 4);
+    for (int i = 0; i < kBlocks; ++i)
+      s.sfb[i] = ptx::load_shared(ring.sfb(stage, 0) + (sfb_slot + i) * 4);
     return s;
   }
 
-  // `count` K-blocks into acc. kOffset: where the pieces start modulo 128 columns. sfb_slot: of piece c.
+  // `count` K-blocks into acc. kOffset: where the pieces start modulo 128 columns. sfb_slot: of
+  // piece c.
   template <int kOffset>
   __device__ __forceinline__ void k_loop(float (&acc)[kPieces][kAcc], int count,
                                          const uint32_t (&sfb_slot)[kColPieces]) {
@@ -103,7 +110,8 @@ struct NormalMath {
             ptx::wgmma_wait<0>();
             ptx::hold(product);
             if (last) release(stage);
-            promote_normal<kOffset, kWidth>(acc[r * kColPieces + c], product, s.upper, s.lower, s.sfb);
+            promote_normal<kOffset, kWidth>(acc[r * kColPieces + c], product, s.upper, s.lower,
+                                            s.sfb);
           }
         }
       }
@@ -161,15 +169,17 @@ struct NormalMath {
     k_loop<kNeverStraddles ? 0 : kCase * kOffsetStep<kWidth>>(acc, count, slot);
   }
 
-  // ---- D ------------------------------------------------------------------------------------------
+  // ---- D
+  // ------------------------------------------------------------------------------------------
 
   // Boxes of 16 rows by 64 (32) columns, staged with the copy engine's swizzle, one warp by itself.
   static constexpr int kBoxCols = kWidth % 64 == 0 ? 64 : 32, kBoxBytes = 16 * kBoxCols * 2,
                        kBoxes = abi::staging_boxes(kTile) * abi::kStagingBytes / kBoxBytes;
 
   template <bool kF16>
-  __device__ __forceinline__ void store_boxes(const float (&acc)[kPieces][kAcc], const KernelParams& p,
-                                              const TileAt& at, uint32_t staging) const {
+  __device__ __forceinline__ void store_boxes(const float (&acc)[kPieces][kAcc],
+                                              const KernelParams& p, const TileAt& at,
+                                              uint32_t staging) const {
     const auto pack = [](float x, float y) {
       return kF16 ? ptx::pack_f16(x, y) : ptx::pack_bf16(x, y);
     };
@@ -253,7 +263,8 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
         clear();
         math.multiply(acc, part.last - part.first, at.n0);
 #pragma unroll
-        for (int j = 0; j < Math::kAcc; ++j) sum[j] = first ? acc[0][j] : __fadd_rn(sum[j], acc[0][j]);
+        for (int j = 0; j < Math::kAcc; ++j)
+          sum[j] = first ? acc[0][j] : __fadd_rn(sum[j], acc[0][j]);
         first = false;
       }
 #pragma unroll

@@ -1,10 +1,10 @@
-// The ring of stages between the two producer warps that fill it and the math warpgroups that empty it,
-// and the producers themselves: the same for both kernel families.
+// The ring of stages between the two producer warps that fill it and the math warpgroups that empty
+// it, and the producers themselves: the same for both kernel families.
 //
-// A stage holds `blocks` K-blocks: their tiles of A, then of B, brought by the copy engine, and a slot
-// of scales: SFA of the tile's rows (copy engine, or plain asynchronous loads where SFA is row-major or
-// oddly pitched) and up to four SFB (plain asynchronous loads: any strides). So a stage is complete in
-// itself and no tile starts with a load of scales behind a barrier.
+// A stage holds `blocks` K-blocks: their tiles of A, then of B, brought by the copy engine, and a
+// slot of scales: SFA of the tile's rows (copy engine, or plain asynchronous loads where SFA is
+// row-major or oddly pitched) and up to four SFB (plain asynchronous loads: any strides). So a
+// stage is complete in itself and no tile starts with a load of scales behind a barrier.
 //
 // BARRIERS of a stage
 //   full    1 arrival of the producer of B, with the bytes that the copy engine will bring
@@ -40,8 +40,8 @@ struct Ring {
         full(base + p.barriers + 8 * pipeline * p.stages),
         empty(full + 8 * kTile.k_groups * p.stages),
         stages(p.stages) {
-    // NOTE: keeps the count in a register; read from constant memory in the K loop it costs 2-4 % at
-    // large M (measured on the prototype).
+    // NOTE: keeps the count in a register; read from constant memory in the K loop it costs 2-4 %
+    // at large M (measured on the prototype).
     asm volatile("" : "+r"(stages));
   }
 
@@ -90,13 +90,15 @@ __device__ __forceinline__ TileAt locate(const KernelParams& p, uint32_t unit, u
 
 // K-blocks that pipeline `group` of CTA `rank` walks.
 template <TileConfig kTile>
-__device__ __forceinline__ abi::BlockRange my_range(const KernelParams& p, uint32_t rank, int group) {
+__device__ __forceinline__ abi::BlockRange my_range(const KernelParams& p, uint32_t rank,
+                                                    int group) {
   if (kTile.sequential || p.split == 1) return {0, p.k_blocks};
   return p.cut.range((kTile.multicast() > 1 ? 0 : rank) * kTile.k_groups + group);
 }
 
 template <TileConfig kTile>
-__device__ __forceinline__ void init_ring(const KernelParams& p, const Ring<kTile>& ring, int lane) {
+__device__ __forceinline__ void init_ring(const KernelParams& p, const Ring<kTile>& ring,
+                                          int lane) {
   const bool plain = p.flags & abi::kPlainSfa;
   if (lane < ring.stages) {
     ptx::mbarrier_init(ring.full + 8 * lane, abi::full_arrivals(plain));
@@ -117,7 +119,8 @@ class Producer {
         lane(lane_id) {}
 
  protected:
-  // Calls fill(stage, first K-block) for every stage that this CTA needs, aim(tile) before each tile.
+  // Calls fill(stage, first K-block) for every stage that this CTA needs, aim(tile) before each
+  // tile.
   template <typename Aim, typename Fill>
   __device__ __forceinline__ void walk(Aim aim, Fill fill) {
     Place place(1);  // the first walk of the ring finds it empty
@@ -133,8 +136,8 @@ class Producer {
         place.advance(ring.stages);
       }
     }
-    // NOTE: a peer's last arrivals must have come before this CTA may leave: an arrival at a CTA that
-    // is gone is a fault, and the cluster's last barrier does not order them.
+    // NOTE: a peer's last arrivals must have come before this CTA may leave: an arrival at a CTA
+    // that is gone is a fault, and the cluster's last barrier does not order them.
     if constexpr (kTile.multicast() > 1) {
       for (uint32_t i = 0; i < ring.stages; ++i) {
         ptx::mbarrier_wait(ring.empty + 8 * place.stage, place.parity);
@@ -148,8 +151,8 @@ class Producer {
     return kTile.blocks == 1 ? 1 : min(kTile.blocks, range.last - kb);
   }
 
-  // One K-block of an operand: kTileRows rows from `row` on. With a multicast, each CTA brings its part
-  // to both.
+  // One K-block of an operand: kTileRows rows from `row` on. With a multicast, each CTA brings its
+  // part to both.
   template <int kTileRows, int kShared>
   __device__ __forceinline__ void load_tile(uint32_t to, const abi::TensorMap& map, int kb, int row,
                                             int batch, uint32_t full) {
@@ -170,8 +173,8 @@ class Producer {
   const int lane;
 };
 
-// Brings B. A warp of its own, that does nothing else: the weights are what decode waits for, and with
-// a dependent launch they may be requested before the kernel before this one has finished.
+// Brings B. A warp of its own, that does nothing else: the weights are what decode waits for, and
+// with a dependent launch they may be requested before the kernel before this one has finished.
 template <TileConfig kTile>
 class WeightProducer : Producer<kTile> {
   using Base = Producer<kTile>;
@@ -200,7 +203,8 @@ class WeightProducer : Producer<kTile> {
             if (b >= blocks) break;
             const uint32_t to =
                 kTile.normal() ? this->ring.col_tile(stage, b) : this->ring.row_tile(stage, b);
-            this->template load_tile<kTile.tile_n, kTile.cluster_m>(to, p.b, kb + b, row, batch, full);
+            this->template load_tile<kTile.tile_n, kTile.cluster_m>(to, p.b, kb + b, row, batch,
+                                                                    full);
           }
         });
   }
@@ -230,7 +234,8 @@ class ActivationProducer : Producer<kTile> {
           const int64_t row = (at.n0 >> 7) + (lane & 3);
           const bool wanted =
               lane < abi::kSfbSlots && row * 128 < p.n && row * 128 < at.n0 + kTile.tile_n;
-          sfb = wanted ? p.sfb.data + at.batch * p.sfb.batch_stride + row * p.sfb.row_stride : nullptr;
+          sfb = wanted ? p.sfb.data + at.batch * p.sfb.batch_stride + row * p.sfb.row_stride
+                       : nullptr;
           if (plain) {
             sfa = p.sfa_plain.data + at.batch * p.sfa_plain.batch_stride +
                   int64_t{at.m0 + lane} * p.sfa_plain.row_stride;
@@ -245,8 +250,10 @@ class ActivationProducer : Producer<kTile> {
 #pragma unroll
             for (int b = 0; b < kTile.blocks; ++b) {
               if (b >= blocks) break;
-              const uint32_t to = kTile.normal() ? ring.row_tile(stage, b) : ring.col_tile(stage, b);
-              this->template load_tile<kTile.tile_m, kTile.cluster_n>(to, p.a, kb + b, m0, a_batch, full);
+              const uint32_t to =
+                  kTile.normal() ? ring.row_tile(stage, b) : ring.col_tile(stage, b);
+              this->template load_tile<kTile.tile_m, kTile.cluster_n>(to, p.a, kb + b, m0, a_batch,
+                                                                      full);
             }
             if (!plain) ptx::copy_box(ring.sfa(stage, 0), p.sfa, m0, kb, sfa_batch, full);
           }
@@ -279,7 +286,8 @@ class ActivationProducer : Producer<kTile> {
       for (int i = 0; i < (kTile.tile_m + 31) / 32; ++i) {
         const int row = 32 * i + this->lane;
         // Scales of rows past M stay as they are: such rows are never stored.
-        if (row < kTile.tile_m && m0 + row < p.m) ptx::load_async_4(ring.sfa(stage, b) + 4 * row, from);
+        if (row < kTile.tile_m && m0 + row < p.m)
+          ptx::load_async_4(ring.sfa(stage, b) + 4 * row, from);
         from += 32 * p.sfa_plain.row_stride;
       }
     }

@@ -10,9 +10,9 @@ namespace oct::device {
 
 constexpr int common_divisor(int a, int b) { return b == 0 ? a : common_divisor(b, a % b); }
 
-// Columns of a piece at offset kOffset (modulo 128) lie in up to three blocks of SFB. The points where
-// they change are compile-time, so the loop holds no selection; kernels whose pieces can start at
-// several offsets have one K loop for each.
+// Columns of a piece at offset kOffset (modulo 128) lie in up to three blocks of SFB. The points
+// where they change are compile-time, so the loop holds no selection; kernels whose pieces can
+// start at several offsets have one K loop for each.
 template <int kWidth>
 inline constexpr int kOffsetStep = common_divisor(kWidth, 128);
 template <int kWidth>

@@ -1,11 +1,12 @@
-// D = A B^T, e4m3 with 1D2D scales, operands swapped: rows of B (weights) on WGMMA's 64-row side, rows
-// of A (tokens) on its N side, 8 to 128 wide. For decode, where reading the weights is all that counts:
-// no padding of tokens to 64, K split over the CTAs of a cluster and over the warpgroups of a CTA.
+// D = A B^T, e4m3 with 1D2D scales, operands swapped: rows of B (weights) on WGMMA's 64-row side,
+// rows of A (tokens) on its N side, 8 to 128 wide. For decode, where reading the weights is all
+// that counts: no padding of tokens to 64, K split over the CTAs of a cluster and over the
+// warpgroups of a CTA.
 //
 // ROLES (warps, in order)
-//   math warpgroups   pipeline by pipeline; those of one pipeline lie side by side over the tile's rows
-//   k_groups          producers of B, one for each pipeline
-//   k_groups          producers of A, SFA and SFB
+//   math warpgroups   pipeline by pipeline; those of one pipeline lie side by side over the tile's
+//   rows k_groups          producers of B, one for each pipeline k_groups          producers of A,
+//   SFA and SFB
 //
 // BARRIERS
 //   stages            pipeline.cuh, each pipeline its own
@@ -13,9 +14,9 @@
 //   named 1           producers -> math: barriers are initialised
 //   named 2           exchange between the warpgroups of one CTA
 //
-// TIMELINE of a K-block: as in normal_gemm.cuh. A launch is short: what counts is how early the first
-// request leaves (after initialising the pipeline's barriers, before any other set-up) and how little
-// remains after the last byte has arrived.
+// TIMELINE of a K-block: as in normal_gemm.cuh. A launch is short: what counts is how early the
+// first request leaves (after initialising the pipeline's barriers, before any other set-up) and
+// how little remains after the last byte has arrived.
 #pragma once
 
 #include "device/epilogue.cuh"
@@ -38,12 +39,14 @@ struct SwappedMath {
   __device__ __forceinline__ void wait_full() const {
     ptx::mbarrier_wait(ring.full + 8 * place.stage, place.parity);
   }
-  // NOTE: only after the wait for the WGMMA that read the stage, and after its scales are in registers.
+  // NOTE: only after the wait for the WGMMA that read the stage, and after its scales are in
+  // registers.
   __device__ __forceinline__ void release(uint32_t stage) const {
     if (lane == 0) ptx::mbarrier_arrive(ring.empty + 8 * stage);
   }
   __device__ __forceinline__ void start(float (&product)[kAcc], uint32_t stage, int block) const {
-    ptx::multiply_block<kWidth>(product, ring.row_tile(stage, block) + row_group * 64 * abi::kBlockK,
+    ptx::multiply_block<kWidth>(product,
+                                ring.row_tile(stage, block) + row_group * 64 * abi::kBlockK,
                                 ring.col_tile(stage, block));
   }
   struct Scales {

@@ -17,8 +17,8 @@ struct Divisor {
   }
 };
 
-// 1 <= d < 2^31. With 2^l >= d the multiplier exceeds 2^(31+l) / d by at most one unit in 2^l of it,
-// so n * error < 2^(31+l) for n < 2^31, and the quotient is exact.
+// 1 <= d < 2^31. With 2^l >= d the multiplier exceeds 2^(31+l) / d by at most one unit in 2^l of
+// it, so n * error < 2^(31+l) for n < 2^31, and the quotient is exact.
 constexpr Divisor make_divisor(uint32_t d) {
   uint32_t l = 0;
   while ((uint64_t{1} << l) < d) ++l;

@@ -23,9 +23,9 @@ enum class StorePath : uint32_t {
 };
 
 enum LaunchFlags : uint32_t {
-  kPlainSfa = 1,       // SFA is row-major or oddly pitched: plain asynchronous loads
-  kDependent = 2,      // launched as a programmatic dependent of the kernel before it
-  kWeightsReady = 4,   // B and SFB may be read before that kernel has finished
+  kPlainSfa = 1,      // SFA is row-major or oddly pitched: plain asynchronous loads
+  kDependent = 2,     // launched as a programmatic dependent of the kernel before it
+  kWeightsReady = 4,  // B and SFB may be read before that kernel has finished
 };
 
 struct Scales {
@@ -39,20 +39,20 @@ struct Output {
 };
 
 struct KernelParams {
-  // First what a kernel reads before its first request, together: every line of constant memory costs a
-  // cold miss.
-  int32_t stages = 0;                          // of one pipeline
+  // First what a kernel reads before its first request, together: every line of constant memory
+  // costs a cold miss.
+  int32_t stages = 0;                              // of one pipeline
   int32_t exchange = 0, scales = 0, barriers = 0;  // offsets in shared memory
   uint32_t flags = 0;
   int32_t split = 1;          // ranges of K in all
   int32_t cluster_split = 1;  // CTAs of a cluster that share them
   int32_t k_blocks = 0;
   TileOrder order;
-  RangeCut cut;                                   // of k_blocks into `split`
+  RangeCut cut;                                     // of k_blocks into `split`
   int32_t a_batch = 0, b_batch = 0, sfa_batch = 0;  // 1: has a batch dimension, 0: shared by all
   int32_t m = 0, n = 0;
-  int32_t share = 0;  // units of partial sums that a CTA receives
-  Scales sfb;         // row: column of D / 128
+  int32_t share = 0;       // units of partial sums that a CTA receives
+  Scales sfb;              // row: column of D / 128
   TensorMap b, a, sfa, d;  // [k, n, batch], [k, m, batch], [m, k-block, batch], [n, m, batch]
   ElementType d_type = ElementType::kBf16, bias_type = ElementType::kNone;
   StorePath store = StorePath::kElements;

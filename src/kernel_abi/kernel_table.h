@@ -1,6 +1,6 @@
-// The closed set of GEMM kernels that the library carries. Growth is a decision: each row says which
-// problems need the kernel. The build makes one cubin of every name; planner, loader and tests walk
-// the same list.
+// The closed set of GEMM kernels that the library carries. Growth is a decision: each row says
+// which problems need the kernel. The build makes one cubin of every name; planner, loader and
+// tests walk the same list.
 #pragma once
 
 #include "kernel_abi/tile_config.h"

@@ -15,10 +15,10 @@
 
 namespace oct::abi {
 
-inline constexpr int kBlockK = 128;            // elements, and bytes, of K in a block
-inline constexpr int kSfbSlots = 4;            // SFB values of a K-block that a tile may need
-inline constexpr int kStagingBytes = 2048;     // 16 rows of 128 bytes: one box of D
-inline constexpr int kUnitBytes = 512;         // 16 x 8 partial sums, one float4 a lane
+inline constexpr int kBlockK = 128;         // elements, and bytes, of K in a block
+inline constexpr int kSfbSlots = 4;         // SFB values of a K-block that a tile may need
+inline constexpr int kStagingBytes = 2048;  // 16 rows of 128 bytes: one box of D
+inline constexpr int kUnitBytes = 512;      // 16 x 8 partial sums, one float4 a lane
 inline constexpr int kMostStages = 32;
 inline constexpr int kMostSharedMemory = 232448;  // of one CTA on SM90
 inline constexpr int kSharedMemoryOfSm = 233472;  // shared by its CTAs, 1 KB of each reserved
@@ -35,15 +35,15 @@ struct SmemLayout {
 
 OCTET_HD constexpr int operand_bytes(int tile) { return tile * kBlockK; }
 
-// Units of 16 x 8 partial sums in a tile, and how many of them each CTA of a cluster receives: CTA o
-// owns units [o * share, (o + 1) * share) as far as there are any.
+// Units of 16 x 8 partial sums in a tile, and how many of them each CTA of a cluster receives: CTA
+// o owns units [o * share, (o + 1) * share) as far as there are any.
 OCTET_HD constexpr int tile_units(const TileConfig& t) { return t.tile_m * t.tile_n / 128; }
 OCTET_HD constexpr int unit_share(const TileConfig& t, int cluster_split) {
   return (tile_units(t) + cluster_split - 1) / cluster_split;
 }
 
-// Boxes of D that a math warp may have under way: two where the second costs no stage of the ring, so
-// that the copy engine reads one while the warp writes the other.
+// Boxes of D that a math warp may have under way: two where the second costs no stage of the ring,
+// so that the copy engine reads one while the warp writes the other.
 OCTET_HD constexpr int staging_boxes(const TileConfig& t);
 
 OCTET_HD constexpr int exchange_bytes(const TileConfig& t, int cluster_split, int boxes) {
@@ -62,7 +62,8 @@ OCTET_HD constexpr SmemLayout layout_with(const TileConfig& t, int cluster_split
   s.sfb_offset = round_up(t.blocks * t.tile_m * 4, 16);
   s.scale_bytes = round_up(s.sfb_offset + t.blocks * kSfbSlots * 4, 128);
   const int exchange = exchange_bytes(t, cluster_split, boxes);
-  const int room = t.ctas_per_sm == 1 ? kMostSharedMemory : kSharedMemoryOfSm / t.ctas_per_sm - 1024;
+  const int room =
+      t.ctas_per_sm == 1 ? kMostSharedMemory : kSharedMemoryOfSm / t.ctas_per_sm - 1024;
   const int fixed = exchange + 16 + 128;
   int stages = (room - fixed) / (s.stage_bytes + s.scale_bytes + 16);
   if (stages > kMostStages) stages = kMostStages;
@@ -84,9 +85,11 @@ OCTET_HD constexpr SmemLayout make_smem_layout(const TileConfig& t, int cluster_
   return layout_with(t, cluster_split, staging_boxes(t));
 }
 
-// Arrivals that complete a phase of a stage's `full` barrier: the two threads that announce the copy
-// engine's bytes, and the lanes that bring scales with plain asynchronous loads.
-OCTET_HD constexpr int full_arrivals(bool plain_sfa) { return 2 + kSfbSlots + (plain_sfa ? 32 : 0); }
+// Arrivals that complete a phase of a stage's `full` barrier: the two threads that announce the
+// copy engine's bytes, and the lanes that bring scales with plain asynchronous loads.
+OCTET_HD constexpr int full_arrivals(bool plain_sfa) {
+  return 2 + kSfbSlots + (plain_sfa ? 32 : 0);
+}
 // ... of its `empty` barrier: one lane of every math warp that reads it, in every CTA that a
 // multicast joins.
 OCTET_HD constexpr int empty_arrivals(const TileConfig& t) {
@@ -99,8 +102,8 @@ OCTET_HD constexpr int exchange_free_arrivals(const TileConfig& t, int cluster_s
   return t.math_warps() * cluster_split;
 }
 
-// Bytes of one stage with `blocks` K-blocks in it: of B, and of A with SFA, whose box always spans the
-// stage.
+// Bytes of one stage with `blocks` K-blocks in it: of B, and of A with SFA, whose box always spans
+// the stage.
 OCTET_HD constexpr int weight_bytes(const TileConfig& t, int blocks) {
   return blocks * operand_bytes(t.tile_n);
 }

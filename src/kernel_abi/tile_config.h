@@ -1,5 +1,6 @@
 // What one kernel is compiled for, and the name that says so. A kernel's name is its whole
-// specification: the build, the planner, the launcher and the tests all read it with parse_kernel().
+// specification: the build, the planner, the launcher and the tests all read it with
+// parse_kernel().
 //
 //   normal_m128n256[_cm2|_cn2][_x2][_o2][_seq]    rows of A on WGMMA's 64-row side
 //   swapped_w64t16[_k2][_x2][_b2][_o2]            rows of B (weights) there, tokens up to 128 wide
@@ -39,9 +40,14 @@ struct TileConfig {
   OCTET_HD constexpr int cols() const { return normal() ? tile_n : tile_m; }
   // Warpgroups side by side: over rows, over columns.
   OCTET_HD constexpr int row_groups() const {
-    return normal() ? (rows() >= 192 && rows() % 128 != 0 ? 3 : rows() >= 128 ? 2 : 1) : rows() / 64;
+    return normal() ? (rows() >= 192 && rows() % 128 != 0 ? 3
+                       : rows() >= 128                    ? 2
+                                                          : 1)
+                    : rows() / 64;
   }
-  OCTET_HD constexpr int col_groups() const { return normal() && rows() == 64 && cols() >= 128 ? 2 : 1; }
+  OCTET_HD constexpr int col_groups() const {
+    return normal() && rows() == 64 && cols() >= 128 ? 2 : 1;
+  }
   // Pieces of 64 x piece_cols() that one warpgroup computes: over rows, over columns.
   OCTET_HD constexpr int row_pieces() const { return rows() / 64 / row_groups(); }
   OCTET_HD constexpr int col_pieces() const { return cols() / col_groups() > 192 ? 2 : 1; }

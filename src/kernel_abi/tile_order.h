@@ -17,11 +17,11 @@ struct Unit {
 };
 
 struct TileOrder {
-  uint32_t units = 0;            // all of them, over all batches; < 2^31
-  uint32_t across = 1;           // units along the banded axis
-  uint32_t full_bands = 0;       // bands of full width
-  uint32_t bands_along_n = 0;    // 1: the banded axis is N
-  uint32_t linear = 0;           // 1: one batch, one unit across the other axis: nothing to divide
+  uint32_t units = 0;          // all of them, over all batches; < 2^31
+  uint32_t across = 1;         // units along the banded axis
+  uint32_t full_bands = 0;     // bands of full width
+  uint32_t bands_along_n = 0;  // 1: the banded axis is N
+  uint32_t linear = 0;         // 1: one batch, one unit across the other axis: nothing to divide
   Divisor batch, band, full, last;  // units of a batch, units of a band, widths of bands
 
   OCTET_HD constexpr Unit decode(uint32_t w) const {
@@ -55,9 +55,9 @@ constexpr TileOrder make_tile_order(uint32_t um, uint32_t un, uint32_t batches, 
   return order;
 }
 
-// K-blocks of range i when n of them are cut into S ranges: [floor(n i / S), floor(n (i+1) / S)), as
-// docs/numerics.md section 2 says. With n = q S + r that is q i + floor(r i / S), so the device needs
-// no division.
+// K-blocks of range i when n of them are cut into S ranges: [floor(n i / S), floor(n (i+1) / S)),
+// as docs/numerics.md section 2 says. With n = q S + r that is q i + floor(r i / S), so the device
+// needs no division.
 struct BlockRange {
   int32_t first, last;
 };

@@ -29,7 +29,8 @@ int64_t resident_clusters(const octet_device_spec& device, int cluster) {
 Geometry make_geometry(const abi::TileConfig& tile, const octet_gemm_problem& p, int split,
                        int64_t ctas) {
   Geometry g;
-  g.cluster_split = tile.sequential || tile.multicast() > 1 ? 1 : std::max(1, split / tile.k_groups);
+  g.cluster_split =
+      tile.sequential || tile.multicast() > 1 ? 1 : std::max(1, split / tile.k_groups);
   g.cluster = tile.multicast() * g.cluster_split;
   if (p.m == 0 || p.n == 0 || p.groups == 0) return g;
   const int64_t tiles_m = ceil_div(p.m, tile.tile_m), tiles_n = ceil_div(p.n, tile.tile_n);
@@ -37,8 +38,8 @@ Geometry make_geometry(const abi::TileConfig& tile, const octet_gemm_problem& p,
   g.units_n = ceil_div(tiles_n, tile.cluster_n);
   g.units = g.units_m * g.units_n * p.groups;
   g.grid = g.cluster * std::max<int64_t>(1, std::min(g.units, ctas / g.cluster));
-  // The block of D in flight reads (its rows + its columns) of operands: bands make it compact. Banding
-  // along the axis whose operand is the larger keeps the other one in L2.
+  // The block of D in flight reads (its rows + its columns) of operands: bands make it compact.
+  // Banding along the axis whose operand is the larger keeps the other one in L2.
   g.bands_along_n = g.units_n * tile.tile_n >= g.units_m * tile.tile_m;
   const int64_t across = (g.bands_along_n ? int64_t{tile.tile_n} * tile.cluster_n
                                           : int64_t{tile.tile_m} * tile.cluster_m);
@@ -67,11 +68,13 @@ Status serves(const abi::TileConfig& tile, const octet_gemm_problem& p,
   const int64_t blocks = k_blocks(p);
   if (!tile.sequential) {
     if (split % tile.k_groups != 0) {
-      return refused("its " + std::to_string(tile.k_groups) + " pipelines need a multiple of as many "
+      return refused("its " + std::to_string(tile.k_groups) +
+                     " pipelines need a multiple of as many "
                      "ranges");
     }
     const int over_cluster = split / tile.k_groups;
-    if (over_cluster > 1 && tile.multicast() > 1) return refused("its cluster shares operands, not K");
+    if (over_cluster > 1 && tile.multicast() > 1)
+      return refused("its cluster shares operands, not K");
     if (over_cluster > 1 && !tile.splits_over_cluster()) {
       return refused("no room for partial sums beside the ring");
     }
@@ -96,10 +99,10 @@ Status serves(const abi::TileConfig& tile, const octet_gemm_problem& p,
 
 Cost predict(const abi::TileConfig& tile, const octet_gemm_problem& p,
              const octet_device_spec& device, int split, int64_t ctas) {
-  constexpr double kClock = 1.7e9;            // of an SM under load
-  constexpr double kWgmmaLatency = 110;       // cycles from the last issue to the registers
-  constexpr double kL2BytesPerCycle = 28;     // one SM's share of L2 bandwidth
-  constexpr double kSmallestWgmma = 32;       // cycles of one instruction, however narrow
+  constexpr double kClock = 1.7e9;         // of an SM under load
+  constexpr double kWgmmaLatency = 110;    // cycles from the last issue to the registers
+  constexpr double kL2BytesPerCycle = 28;  // one SM's share of L2 bandwidth
+  constexpr double kSmallestWgmma = 32;    // cycles of one instruction, however narrow
   Cost c;
   const Geometry g = make_geometry(tile, p, split, ctas);
   if (g.units == 0) return c;
@@ -142,9 +145,8 @@ Cost predict(const abi::TileConfig& tile, const octet_gemm_problem& p,
   return c;
 }
 
-std::vector<Candidate> list_candidates(const octet_gemm_problem& p,
-                                       const octet_device_spec& device, int forced_split,
-                                       std::vector<Refused>* refused_list) {
+std::vector<Candidate> list_candidates(const octet_gemm_problem& p, const octet_device_spec& device,
+                                       int forced_split, std::vector<Refused>* refused_list) {
   std::vector<Candidate> out;
   const int only = forced_split > 0 ? forced_split : p.split;
   for (const abi::KernelRow& row : abi::kKernels) {

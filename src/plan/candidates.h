@@ -1,5 +1,5 @@
-// Which kernels serve a problem, how their tiles lie over it, and what each would take: the list the
-// planner chooses from. Pure: the same arguments give the same list on any machine.
+// Which kernels serve a problem, how their tiles lie over it, and what each would take: the list
+// the planner chooses from. Pure: the same arguments give the same list on any machine.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ inline constexpr int kLargestCluster = 8;  // that every Hopper device takes
 
 // How a kernel's tiles are laid over a problem; what the planner and the launcher agree on.
 struct Geometry {
-  int cluster_split = 1;  // CTAs of a cluster that share K
-  int cluster = 1;        // CTAs of a cluster
+  int cluster_split = 1;             // CTAs of a cluster that share K
+  int cluster = 1;                   // CTAs of a cluster
   int64_t units_m = 0, units_n = 0;  // units of work (a tile, or a multicast cluster's tiles)
   int64_t units = 0;                 // over all batches
   int64_t grid = 0;                  // CTAs
@@ -68,8 +68,8 @@ struct Refused {
 Cost predict(const abi::TileConfig& tile, const octet_gemm_problem& problem,
              const octet_device_spec& device, int split, int64_t ctas);
 
-// Every kernel and split that serves the problem, cheapest first. problem.split, when given, is the only
-// split tried; `forced_split` > 0 likewise (batch_invariant plans). `refused` may be null.
+// Every kernel and split that serves the problem, cheapest first. problem.split, when given, is the
+// only split tried; `forced_split` > 0 likewise (batch_invariant plans). `refused` may be null.
 std::vector<Candidate> list_candidates(const octet_gemm_problem& problem,
                                        const octet_device_spec& device, int forced_split,
                                        std::vector<Refused>* refused);

@@ -1,5 +1,6 @@
-// One problem with its operands in device memory, laid out as hostile as the rules allow: odd leading
-// dimensions, poisoned padding (NaN codes, NaN scales), guard bands around D that are compared too.
+// One problem with its operands in device memory, laid out as hostile as the rules allow: odd
+// leading dimensions, poisoned padding (NaN codes, NaN scales), guard bands around D that are
+// compared too.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -128,7 +129,8 @@ inline DeviceCase make_case(Arena& arena, const octet_gemm_problem& p, const Cas
   fill_scales(sfa, p.m, blocks, sfa_row, sfa_k, g, sfa_batch, o.scales, o.seed * 77 + 3, s);
   // SFB
   const bool sfb_rows = p.sfb_layout == OCTET_ROW_MAJOR;
-  const int64_t sfb_row = sfb_rows ? blocks + o.sfa_pad : 1, sfb_k = sfb_rows ? 1 : rows_b + o.sfa_pad;
+  const int64_t sfb_row = sfb_rows ? blocks + o.sfa_pad : 1,
+                sfb_k = sfb_rows ? 1 : rows_b + o.sfa_pad;
   const int64_t sfb_batch = rows_b * sfb_row + blocks * sfb_k + 1;
   auto* sfb = static_cast<float*>(arena.take((g * sfb_batch + 64) * 4));
   OCT_CUDA(cudaMemsetAsync(sfb, 0xff, static_cast<std::size_t>((g * sfb_batch + 64) * 4), s));
@@ -175,17 +177,34 @@ inline DeviceCase make_case(Arena& arena, const octet_gemm_problem& p, const Cas
   x.bias_group_stride = g > 1 ? bias_batch : 0;
 
   ReferenceGemm& r = c.reference;
-  r.m = p.m; r.n = p.n; r.k = p.k; r.batches = g;
-  r.a = a; r.b = b; r.a_ld = a_ld; r.b_ld = b_ld;
-  r.a_batch = a_batch; r.b_batch = b_batch;
-  r.sfa = sfa; r.sfb = sfb;
-  r.sfa_row = sfa_row; r.sfa_k = sfa_k; r.sfa_batch = sfa_batch;
-  r.sfb_row = sfb_row; r.sfb_k = sfb_k; r.sfb_batch = sfb_batch;
+  r.m = p.m;
+  r.n = p.n;
+  r.k = p.k;
+  r.batches = g;
+  r.a = a;
+  r.b = b;
+  r.a_ld = a_ld;
+  r.b_ld = b_ld;
+  r.a_batch = a_batch;
+  r.b_batch = b_batch;
+  r.sfa = sfa;
+  r.sfb = sfb;
+  r.sfa_row = sfa_row;
+  r.sfa_k = sfa_k;
+  r.sfa_batch = sfa_batch;
+  r.sfb_row = sfb_row;
+  r.sfb_k = sfb_k;
+  r.sfb_batch = sfb_batch;
   r.d = inside(c.want_buffer);
   r.c = !p.accumulate ? nullptr : o.c_is_d ? r.d : add;
-  r.d_ld = d_ld; r.d_batch = d_batch; r.c_ld = c_ld; r.c_batch = c_batch;
-  r.d_type = p.d_type; r.bias_type = p.bias_type;
-  r.bias = bias; r.bias_batch = bias_batch;
+  r.d_ld = d_ld;
+  r.d_batch = d_batch;
+  r.c_ld = c_ld;
+  r.c_batch = c_batch;
+  r.d_type = p.d_type;
+  r.bias_type = p.bias_type;
+  r.bias = bias;
+  r.bias_batch = bias_batch;
   r.split = 1;
   return c;
 }

@@ -2,10 +2,10 @@
 //
 //   equality_test [--problems N] [--seconds S] [--seed X] [--kernel SUBSTRING] [--skip-large]
 //
-// Each kernel is forced in turn, over every split that it serves, on random and edge problems; whole
-// buffers are compared, guard bands included. Then: repeats, graph capture, streams, threads, SM
-// budgets, more than 2^31 outputs. Prints what it counted; exit code 1 on the first kind of mismatch,
-// 77 without a usable device. A watchdog turns a hang into a failure.
+// Each kernel is forced in turn, over every split that it serves, on random and edge problems;
+// whole buffers are compared, guard bands included. Then: repeats, graph capture, streams, threads,
+// SM budgets, more than 2^31 outputs. Prints what it counted; exit code 1 on the first kind of
+// mismatch, 77 without a usable device. A watchdog turns a hang into a failure.
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ using namespace oct;
 using namespace oct::test;
 
 std::unique_ptr<cuda::Context> context;
-unsigned long long* result;       // device: [different, first]
+unsigned long long* result;  // device: [different, first]
 int64_t total_problems = 0, total_outputs = 0, total_runs = 0, failures = 0;
 
 octet_gemm_plan make_plan(const octet_gemm_problem& p, const char* kernel, int split) {
@@ -54,7 +54,8 @@ bool must(const Status& s, const char* what) {
   return false;
 }
 
-// Compares the buffers of a case; prints the first difference with its coordinate, tile and both values.
+// Compares the buffers of a case; prints the first difference with its coordinate, tile and both
+// values.
 bool same(const DeviceCase& c, const octet_gemm_plan& plan, cudaStream_t stream, const char* what) {
   unsigned long long init[2] = {0, ~0ull}, got[2];
   OCT_CUDA(cudaMemcpyAsync(result, init, sizeof init, cudaMemcpyHostToDevice, stream));
@@ -72,17 +73,21 @@ bool same(const DeviceCase& c, const octet_gemm_plan& plan, cudaStream_t stream,
   uint32_t x = 0, y = 0;
   const int64_t element = core::size_of(plan.problem.d_type);
   const int64_t at = static_cast<int64_t>(got[1]) * 2 / element * element;
-  OCT_CUDA(cudaMemcpy(&x, static_cast<char*>(c.d_buffer) + at, 2 + 2 * (element == 4), cudaMemcpyDeviceToHost));
-  OCT_CUDA(cudaMemcpy(&y, static_cast<char*>(c.want_buffer) + at, 2 + 2 * (element == 4), cudaMemcpyDeviceToHost));
-  const int64_t offset = (at - (static_cast<char*>(c.args.d.data) - static_cast<char*>(c.d_buffer))) / element;
+  OCT_CUDA(cudaMemcpy(&x, static_cast<char*>(c.d_buffer) + at, 2 + 2 * (element == 4),
+                      cudaMemcpyDeviceToHost));
+  OCT_CUDA(cudaMemcpy(&y, static_cast<char*>(c.want_buffer) + at, 2 + 2 * (element == 4),
+                      cudaMemcpyDeviceToHost));
+  const int64_t offset =
+      (at - (static_cast<char*>(c.args.d.data) - static_cast<char*>(c.d_buffer))) / element;
   const int64_t ld = c.args.d.ld;
-  std::printf("MISMATCH: %s: %s split %d sms %d on %s: %llu words differ; first at offset %lld (row %lld, "
-              "column %lld of ld %lld): got %x, want %x; sfa strides %lld %lld, d.ld %lld\n",
-              what, plan.kernel, plan.split, plan.sms, core::to_string(plan.problem).c_str(), got[0],
-              static_cast<long long>(offset), static_cast<long long>(offset / ld),
-              static_cast<long long>(offset % ld), static_cast<long long>(ld), x, y,
-              static_cast<long long>(c.args.sfa.row_stride), static_cast<long long>(c.args.sfa.k_stride),
-              static_cast<long long>(ld));
+  std::printf(
+      "MISMATCH: %s: %s split %d sms %d on %s: %llu words differ; first at offset %lld (row %lld, "
+      "column %lld of ld %lld): got %x, want %x; sfa strides %lld %lld, d.ld %lld\n",
+      what, plan.kernel, plan.split, plan.sms, core::to_string(plan.problem).c_str(), got[0],
+      static_cast<long long>(offset), static_cast<long long>(offset / ld),
+      static_cast<long long>(offset % ld), static_cast<long long>(ld), x, y,
+      static_cast<long long>(c.args.sfa.row_stride), static_cast<long long>(c.args.sfa.k_stride),
+      static_cast<long long>(ld));
   return false;
 }
 
@@ -122,25 +127,43 @@ void check_reference(Arena& arena, cudaStream_t stream, std::mt19937_64& rng) {
     OCT_CUDA(cudaStreamSynchronize(stream));
     const auto fetch = [&](const void* data, int64_t bytes) {
       std::vector<char> host(static_cast<std::size_t>(bytes) + 16);
-      if (bytes > 0) OCT_CUDA(cudaMemcpy(host.data(), data, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost));
+      if (bytes > 0)
+        OCT_CUDA(
+            cudaMemcpy(host.data(), data, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost));
       return host;
     };
     const int64_t element = core::size_of(p.d_type), blocks = core::ceil_div(p.k, 128);
     auto a = fetch(c.args.a.data, p.m * c.args.a.ld), b = fetch(c.args.b.data, p.n * c.args.b.ld);
-    auto sfa = fetch(c.args.sfa.data, ((p.m - 1) * c.args.sfa.row_stride + (blocks - 1) * c.args.sfa.k_stride + 1) * 4);
-    auto sfb = fetch(c.args.sfb.data, (((p.n + 127) / 128 - 1) * c.args.sfb.row_stride + (blocks - 1) * c.args.sfb.k_stride + 1) * 4);
+    auto sfa =
+        fetch(c.args.sfa.data,
+              ((p.m - 1) * c.args.sfa.row_stride + (blocks - 1) * c.args.sfa.k_stride + 1) * 4);
+    auto sfb = fetch(c.args.sfb.data, (((p.n + 127) / 128 - 1) * c.args.sfb.row_stride +
+                                       (blocks - 1) * c.args.sfb.k_stride + 1) *
+                                          4);
     auto add = fetch(c.args.c.data, p.accumulate ? p.m * c.args.c.ld * element : 0);
-    auto bias = fetch(c.args.bias, p.bias_type == OCTET_NONE ? 0 : p.n * core::size_of(p.bias_type));
+    auto bias =
+        fetch(c.args.bias, p.bias_type == OCTET_NONE ? 0 : p.n * core::size_of(p.bias_type));
     auto want = fetch(c.reference.d, p.m * c.reference.d_ld * element);
     std::vector<char> d(want.size());
     core::DenseView v;
-    v.m = p.m; v.n = p.n; v.k = p.k;
-    v.a = a.data(); v.a_ld = c.args.a.ld;
-    v.b = b.data(); v.b_ld = c.args.b.ld;
-    v.sfa = {reinterpret_cast<const float*>(sfa.data()), c.args.sfa.row_stride, c.args.sfa.k_stride};
-    v.sfb = {reinterpret_cast<const float*>(sfb.data()), c.args.sfb.row_stride, c.args.sfb.k_stride};
-    v.d_type = p.d_type; v.d = d.data(); v.d_ld = c.reference.d_ld;
-    if (p.accumulate) { v.c = add.data(); v.c_ld = c.args.c.ld; }
+    v.m = p.m;
+    v.n = p.n;
+    v.k = p.k;
+    v.a = a.data();
+    v.a_ld = c.args.a.ld;
+    v.b = b.data();
+    v.b_ld = c.args.b.ld;
+    v.sfa = {reinterpret_cast<const float*>(sfa.data()), c.args.sfa.row_stride,
+             c.args.sfa.k_stride};
+    v.sfb = {reinterpret_cast<const float*>(sfb.data()), c.args.sfb.row_stride,
+             c.args.sfb.k_stride};
+    v.d_type = p.d_type;
+    v.d = d.data();
+    v.d_ld = c.reference.d_ld;
+    if (p.accumulate) {
+      v.c = add.data();
+      v.c_ld = c.args.c.ld;
+    }
     v.bias_type = p.bias_type;
     if (p.bias_type != OCTET_NONE) v.bias = bias.data();
     v.split = c.reference.split;
@@ -156,12 +179,14 @@ void check_reference(Arena& arena, cudaStream_t stream, std::mt19937_64& rng) {
     }
     outputs += p.m * p.n;
   }
-  std::printf("device reference = CPU reference on %lld outputs of 24 problems\n", static_cast<long long>(outputs));
+  std::printf("device reference = CPU reference on %lld outputs of 24 problems\n",
+              static_cast<long long>(outputs));
 }
 
 int64_t log_uniform(std::mt19937_64& rng, int64_t low, int64_t high) {
   const double u = static_cast<double>(rng() >> 11) * 0x1p-53;
-  return static_cast<int64_t>(std::exp(std::log(double(low)) + u * (std::log(double(high) + 1) - std::log(double(low)))));
+  return static_cast<int64_t>(
+      std::exp(std::log(double(low)) + u * (std::log(double(high) + 1) - std::log(double(low)))));
 }
 
 octet_gemm_problem random_problem(std::mt19937_64& rng, const abi::TileConfig& tile, int round) {
@@ -182,7 +207,9 @@ octet_gemm_problem random_problem(std::mt19937_64& rng, const abi::TileConfig& t
   if (rng() % 4 == 0) p.bias_type = static_cast<octet_type>(OCTET_BF16 + rng() % 3);
   if (rng() % 4 == 0) p.accumulate = 1;
   const auto layout = rng() % 4;
-  p.sfa_layout = layout == 0 ? OCTET_ROW_MAJOR : layout == 1 ? OCTET_COLUMN_MAJOR_ODD : OCTET_COLUMN_MAJOR;
+  p.sfa_layout = layout == 0   ? OCTET_ROW_MAJOR
+                 : layout == 1 ? OCTET_COLUMN_MAJOR_ODD
+                               : OCTET_COLUMN_MAJOR;
   if (rng() % 5 == 0) p.sfb_layout = OCTET_COLUMN_MAJOR_ODD;
   if (rng() % 4 == 0) p.sm_budget = static_cast<int32_t>(1 + rng() % 132);
   if (rng() % 5 == 0) p.dependent_launch = 1;
@@ -193,10 +220,18 @@ octet_gemm_problem random_problem(std::mt19937_64& rng, const abi::TileConfig& t
 CaseOptions random_options(std::mt19937_64& rng) {
   CaseOptions o;
   const auto kind = rng() % 10;
-  o.codes = kind < 5 ? Codes::kGaussian : kind == 5 ? Codes::kAny : kind == 6 ? Codes::kAnyNan : kind == 7 ? Codes::kTiny
-          : kind == 8 ? Codes::kLarge : Codes::kAny;
+  o.codes = kind < 5    ? Codes::kGaussian
+            : kind == 5 ? Codes::kAny
+            : kind == 6 ? Codes::kAnyNan
+            : kind == 7 ? Codes::kTiny
+            : kind == 8 ? Codes::kLarge
+                        : Codes::kAny;
   const auto scale = rng() % 8;
-  o.scales = scale < 4 ? ScaleKind::kOrdinary : scale == 4 ? ScaleKind::kWide : scale == 5 ? ScaleKind::kSpecial : scale == 6 ? ScaleKind::kTiny : ScaleKind::kOrdinary;
+  o.scales = scale < 4    ? ScaleKind::kOrdinary
+             : scale == 4 ? ScaleKind::kWide
+             : scale == 5 ? ScaleKind::kSpecial
+             : scale == 6 ? ScaleKind::kTiny
+                          : ScaleKind::kOrdinary;
   o.a_pad = 16 * (rng() % 4);
   o.b_pad = 16 * (rng() % 4);
   static const int64_t pads[] = {0, 0, 8, 1, 2, 5, 16};
@@ -232,16 +267,24 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
-    if (arg == "--problems") per_kernel = std::atoi(value());
-    else if (arg == "--seconds") most_seconds = std::atof(value());
-    else if (arg == "--seed") seed = std::strtoull(value(), nullptr, 10);
-    else if (arg == "--kernel") only = value();
-    else if (arg == "--skip-large") large = false;
+    if (arg == "--problems")
+      per_kernel = std::atoi(value());
+    else if (arg == "--seconds")
+      most_seconds = std::atof(value());
+    else if (arg == "--seed")
+      seed = std::strtoull(value(), nullptr, 10);
+    else if (arg == "--kernel")
+      only = value();
+    else if (arg == "--skip-large")
+      large = false;
   }
   if (Status s = cuda::Context::create(0, context); !s.ok()) return env_exit(s);
-  std::printf("%s, driver %d, %d kernels\n", context->device_name(), context->driver_version(), abi::kKernelCount);
+  std::printf("%s, driver %d, %d kernels\n", context->device_name(), context->driver_version(),
+              abi::kKernelCount);
   const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
   Watchdog whole(static_cast<unsigned>(most_seconds) + 120);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   OCT_CUDA(cudaSetDevice(0));
@@ -266,7 +309,9 @@ int main(int argc, char** argv) {
       octet_gemm_problem p = random_problem(rng, tile, i);
       int split = tile.sequential ? 1 + static_cast<int>(rng() % 12)
                                   : tile.k_groups * (1 + static_cast<int>(rng() % 8));
-      if (!tile.sequential && (tile.multicast() > 1 || !tile.splits_over_cluster() || rng() % 3 == 0)) split = tile.k_groups;
+      if (!tile.sequential &&
+          (tile.multicast() > 1 || !tile.splits_over_cluster() || rng() % 3 == 0))
+        split = tile.k_groups;
       const octet_device_spec& device = context->device_spec();
       for (int t = 0; t < 8 && !plan::serves(tile, p, device, split).ok(); ++t) {
         if (t == 3) p.k = 128 * split + 5;
@@ -279,12 +324,15 @@ int main(int argc, char** argv) {
       ++runs[row.name];
       if (failures > before + 3) break;
     }
-    if (failures != before) std::printf("  %s: %lld failures\n", row.name, static_cast<long long>(failures - before));
+    if (failures != before)
+      std::printf("  %s: %lld failures\n", row.name, static_cast<long long>(failures - before));
   }
-  std::printf("random problems: %lld, outputs %.3e, failures %lld, %.1f s\n", static_cast<long long>(total_problems),
-              double(total_outputs), static_cast<long long>(failures), seconds());
+  std::printf("random problems: %lld, outputs %.3e, failures %lld, %.1f s\n",
+              static_cast<long long>(total_problems), double(total_outputs),
+              static_cast<long long>(failures), seconds());
   for (const auto& [name, count] : runs) {
-    if (count < per_kernel / 2) std::printf("  only %lld runs of %s\n", static_cast<long long>(count), name.c_str());
+    if (count < per_kernel / 2)
+      std::printf("  only %lld runs of %s\n", static_cast<long long>(count), name.c_str());
   }
   if (failures > 0) return 1;
 
@@ -312,14 +360,16 @@ int main(int argc, char** argv) {
       }
     }
     std::printf("long K, every split: %lld runs, failures %lld, %.1f s\n",
-                static_cast<long long>(total_runs - before), static_cast<long long>(failures), seconds());
+                static_cast<long long>(total_runs - before), static_cast<long long>(failures),
+                seconds());
   }
 
   // SM budgets 1..132 with odd numbers of tiles; 1000 repeats are spread over them.
   {
     const int64_t before = total_runs;
-    for (const char* kernel : {"normal_m128n128_x2", "normal_m256n128_cn2", "normal_m128n192_cm2", "swapped_w64t16_x2_o2",
-                               "swapped_w64t16_k2_x2_b2", "normal_m128n64_seq"}) {
+    for (const char* kernel :
+         {"normal_m128n128_x2", "normal_m256n128_cn2", "normal_m128n192_cm2",
+          "swapped_w64t16_x2_o2", "swapped_w64t16_k2_x2_b2", "normal_m128n64_seq"}) {
       const abi::TileConfig tile = abi::parse_kernel(kernel);
       for (const int over : {1, 3, 4}) {
         if (over > 1 && !tile.splits_over_cluster()) continue;
@@ -343,16 +393,25 @@ int main(int argc, char** argv) {
         }
       }
     }
-    std::printf("budgets 1..132: %lld runs, failures %lld, %.1f s\n", static_cast<long long>(total_runs - before),
-                static_cast<long long>(failures), seconds());
+    std::printf("budgets 1..132: %lld runs, failures %lld, %.1f s\n",
+                static_cast<long long>(total_runs - before), static_cast<long long>(failures),
+                seconds());
   }
 
-  // 1000 repeats of each of several plans, no synchronisation in between; a dependent-launch chain too.
+  // 1000 repeats of each of several plans, no synchronisation in between; a dependent-launch chain
+  // too.
   {
-    struct Repeat { const char* kernel; int split, pdl; int64_t m, n, k; };
-    for (const Repeat& r : {Repeat{"swapped_w64t16_x2_o2", 4, 0, 16, 2112, 7168}, {"swapped_w64t16_x2_o2", 8, 1, 13, 576, 7168},
-                            {"normal_m128n128_x2", 2, 0, 300, 2112, 1152}, {"normal_m256n128_cn2", 1, 0, 777, 2112, 576},
-                            {"swapped_w64t8_k2_x2_b2", 4, 1, 7, 4096, 1408}, {"normal_m128n256", 1, 1, 1000, 4000, 512}}) {
+    struct Repeat {
+      const char* kernel;
+      int split, pdl;
+      int64_t m, n, k;
+    };
+    for (const Repeat& r : {Repeat{"swapped_w64t16_x2_o2", 4, 0, 16, 2112, 7168},
+                            {"swapped_w64t16_x2_o2", 8, 1, 13, 576, 7168},
+                            {"normal_m128n128_x2", 2, 0, 300, 2112, 1152},
+                            {"normal_m256n128_cn2", 1, 0, 777, 2112, 576},
+                            {"swapped_w64t8_k2_x2_b2", 4, 1, 7, 4096, 1408},
+                            {"normal_m128n256", 1, 1, 1000, 4000, 512}}) {
       arena.reset();
       octet_gemm_problem p = dense_problem(r.m, r.n, r.k);
       p.dependent_launch = r.pdl;
@@ -375,7 +434,8 @@ int main(int argc, char** argv) {
         }
       }
     }
-    std::printf("repeats: 6 plans, 1000 times each, failures %lld, %.1f s\n", static_cast<long long>(failures), seconds());
+    std::printf("repeats: 6 plans, 1000 times each, failures %lld, %.1f s\n",
+                static_cast<long long>(failures), seconds());
   }
 
   // Capture and replay; an unprepared plan leaves a capture intact.
@@ -394,7 +454,10 @@ int main(int argc, char** argv) {
     cudaGraphExec_t exec;
     OCT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
     const Status unprepared = fresh->run(plan, c.args, stream);
-    if (unprepared.code() != OCTET_NOT_PREPARED) { std::printf("FAILED: unprepared plan gave %d\n", unprepared.code()); ++failures; }
+    if (unprepared.code() != OCTET_NOT_PREPARED) {
+      std::printf("FAILED: unprepared plan gave %d\n", unprepared.code());
+      ++failures;
+    }
     must(context->run(plan, c.args, stream), "capture");
     OCT_CUDA(cudaStreamEndCapture(stream, &graph));
     OCT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
@@ -406,7 +469,8 @@ int main(int argc, char** argv) {
     }
     OCT_CUDA(cudaGraphExecDestroy(exec));
     OCT_CUDA(cudaGraphDestroy(graph));
-    std::printf("graph: captured beside an unprepared plan, 20 replays, failures %lld\n", static_cast<long long>(failures));
+    std::printf("graph: captured beside an unprepared plan, 20 replays, failures %lld\n",
+                static_cast<long long>(failures));
   }
 
   // Two streams at once, then two host threads.
@@ -437,7 +501,8 @@ int main(int argc, char** argv) {
     std::vector<std::thread> threads;
     for (int t = 0; t < 2; ++t) {
       threads.emplace_back([&, t] {
-        for (int i = 0; i < 300 && states[t].ok(); ++i) states[t] = context->run(plans[t], cases[t].args, t ? other : stream);
+        for (int i = 0; i < 300 && states[t].ok(); ++i)
+          states[t] = context->run(plans[t], cases[t].args, t ? other : stream);
       });
     }
     for (std::thread& t : threads) t.join();
@@ -452,10 +517,16 @@ int main(int argc, char** argv) {
 
   // Large: many outputs, and more than 2^31 of them.
   if (large) {
-    struct Large { const char* kernel; int64_t m, n, k; };
-    for (const Large& l : {Large{"normal_m256n128", 16384, 16384, 256}, {"normal_m128n256_cm2", 16000, 16001, 384},
-                           {"normal_m128n192", 12000, 12345, 300}, {"normal_m128n128_x2", 9000, 20000, 128},
-                           {"swapped_w128t32_o2", 4096, 32768, 128}, {"normal_m256n128_cn2", 73728, 36864, 128}}) {
+    struct Large {
+      const char* kernel;
+      int64_t m, n, k;
+    };
+    for (const Large& l : {Large{"normal_m256n128", 16384, 16384, 256},
+                           {"normal_m128n256_cm2", 16000, 16001, 384},
+                           {"normal_m128n192", 12000, 12345, 300},
+                           {"normal_m128n128_x2", 9000, 20000, 128},
+                           {"swapped_w128t32_o2", 4096, 32768, 128},
+                           {"normal_m256n128_cn2", 73728, 36864, 128}}) {
       if (seconds() > most_seconds) break;
       arena.reset();
       DeviceCase c = make_case(arena, dense_problem(l.m, l.n, l.k), CaseOptions{}, stream);
@@ -464,8 +535,9 @@ int main(int argc, char** argv) {
     }
     std::printf("large: failures %lld, %.1f s\n", static_cast<long long>(failures), seconds());
   }
-  std::printf("%s: %lld problems compared, %lld launches, %.4e outputs, %lld failures, %.1f s\n", failures ? "FAILED" : "PASSED",
-              static_cast<long long>(total_problems), static_cast<long long>(total_runs), double(total_outputs),
+  std::printf("%s: %lld problems compared, %lld launches, %.4e outputs, %lld failures, %.1f s\n",
+              failures ? "FAILED" : "PASSED", static_cast<long long>(total_problems),
+              static_cast<long long>(total_runs), double(total_outputs),
               static_cast<long long>(failures), seconds());
   return failures ? 1 : 0;
 }

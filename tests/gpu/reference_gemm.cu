@@ -1,8 +1,7 @@
 // See reference_gemm.h. Compiled without contraction, like every kernel of the library.
-#include "reference_gemm.h"
-
 #include "kernel_abi/float_bits.h"
 #include "ref/tensor_core.h"
+#include "reference_gemm.h"
 
 namespace oct::test {
 namespace {
@@ -100,12 +99,16 @@ __device__ float random_scale(ScaleKind kind, uint64_t r) {
   const float u = uniform(mix(r));
   switch (kind) {
     case ScaleKind::kOrdinary: return (0.5f + u) * 0.01f;
-    case ScaleKind::kWide: return __uint_as_float(0x00800000u + static_cast<uint32_t>(u * 0x7e000000u));
+    case ScaleKind::kWide:
+      return __uint_as_float(0x00800000u + static_cast<uint32_t>(u * 0x7e000000u));
     case ScaleKind::kTiny: return (0.5f + u) * 1e-23f;
     default: {
       const uint32_t v = static_cast<uint32_t>(r >> 10) % 200;
-      return v == 0 ? 0.0f : v == 1 ? __uint_as_float(0x7f800000u) : v == 2 ? __uint_as_float(0xffc12345u)
-             : v < 40 ? -u : u;
+      return v == 0   ? 0.0f
+             : v == 1 ? __uint_as_float(0x7f800000u)
+             : v == 2 ? __uint_as_float(0xffc12345u)
+             : v < 40 ? -u
+                      : u;
     }
   }
 }
@@ -118,7 +121,8 @@ __global__ void scales_kernel(float* data, int64_t rows, int64_t columns, int64_
        i += int64_t{gridDim.x} * blockDim.x) {
     const int64_t g = i / (rows * columns), rest = i - g * rows * columns;
     const int64_t r = rest / columns, c = rest - r * columns;
-    data[g * batch + r * row + c * column] = random_scale(kind, mix(i * 0x9e3779b97f4a7c15ull + seed));
+    data[g * batch + r * row + c * column] =
+        random_scale(kind, mix(i * 0x9e3779b97f4a7c15ull + seed));
   }
 }
 
@@ -179,17 +183,21 @@ void fill_codes(uint8_t* data, int64_t rows, int64_t columns, int64_t row, int64
                 int64_t batch, Codes kind, uint64_t seed, cudaStream_t stream) {
   if (rows * columns * batches == 0) return;
   codes_kernel<<<blocks_for(rows * columns * batches), 256, 0, stream>>>(data, rows, columns, row,
-                                                                        batches, batch, kind, seed);
+                                                                         batches, batch, kind,
+                                                                         seed);
 }
 void fill_scales(float* data, int64_t rows, int64_t columns, int64_t row, int64_t column,
-                 int64_t batches, int64_t batch, ScaleKind kind, uint64_t seed, cudaStream_t stream) {
+                 int64_t batches, int64_t batch, ScaleKind kind, uint64_t seed,
+                 cudaStream_t stream) {
   if (rows * columns * batches == 0) return;
-  scales_kernel<<<blocks_for(rows * columns * batches), 256, 0, stream>>>(
-      data, rows, columns, row, column, batches, batch, kind, seed);
+  scales_kernel<<<blocks_for(rows * columns * batches), 256, 0, stream>>>(data, rows, columns, row,
+                                                                          column, batches, batch,
+                                                                          kind, seed);
 }
 void fill_values(void* data, int type, int64_t count, bool special, uint64_t seed,
                  cudaStream_t stream) {
-  if (count > 0) values_kernel<<<blocks_for(count), 256, 0, stream>>>(data, type, count, special, seed);
+  if (count > 0)
+    values_kernel<<<blocks_for(count), 256, 0, stream>>>(data, type, count, special, seed);
 }
 void fill_bytes(void* data, int64_t bytes, uint64_t seed, cudaStream_t stream) {
   if (bytes >= 4) {
@@ -199,8 +207,9 @@ void fill_bytes(void* data, int64_t bytes, uint64_t seed, cudaStream_t stream) {
 }
 void compare_words(const void* x, const void* y, int64_t bytes, unsigned long long* result,
                    cudaStream_t stream) {
-  compare_kernel<<<blocks_for(bytes / 2), 256, 0, stream>>>(
-      static_cast<const uint16_t*>(x), static_cast<const uint16_t*>(y), bytes / 2, result);
+  compare_kernel<<<blocks_for(bytes / 2), 256, 0, stream>>>(static_cast<const uint16_t*>(x),
+                                                            static_cast<const uint16_t*>(y),
+                                                            bytes / 2, result);
 }
 
 }  // namespace oct::test

@@ -1,5 +1,6 @@
-// What the GPU tests need on the device besides the library: a reference GEMM (one thread an output,
-// the normative integer model of src/ref/tensor_core.h), random data, comparison of whole buffers.
+// What the GPU tests need on the device besides the library: a reference GEMM (one thread an
+// output, the normative integer model of src/ref/tensor_core.h), random data, comparison of whole
+// buffers.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -34,15 +35,16 @@ enum class Codes {
 };
 enum class ScaleKind {
   kOrdinary,
-  kWide,      // any exponent that is not special
-  kTiny,      // subnormal results
-  kSpecial    // a few zeros, NaN, infinities, negative numbers
+  kWide,    // any exponent that is not special
+  kTiny,    // subnormal results
+  kSpecial  // a few zeros, NaN, infinities, negative numbers
 };
 // Element (r, c) of a [rows, columns] matrix at data[r * row + c * column], batch after batch.
 void fill_codes(uint8_t* data, int64_t rows, int64_t columns, int64_t row, int64_t batches,
                 int64_t batch, Codes kind, uint64_t seed, cudaStream_t stream);
 void fill_scales(float* data, int64_t rows, int64_t columns, int64_t row, int64_t column,
-                 int64_t batches, int64_t batch, ScaleKind kind, uint64_t seed, cudaStream_t stream);
+                 int64_t batches, int64_t batch, ScaleKind kind, uint64_t seed,
+                 cudaStream_t stream);
 // Values of an output type, for C and bias; special: some NaN, infinities, zeros, subnormals.
 void fill_values(void* data, int type, int64_t count, bool special, uint64_t seed,
                  cudaStream_t stream);

@@ -1,6 +1,6 @@
-// Times forced candidates: every kernel and split that serves a shape, by docs/performance.md's method
-// (operands in rotation beyond 256 MB, a graph replayed, median). For fitting the cost model and for
-// looking at one kernel; the benchmark proper is `octet bench`.
+// Times forced candidates: every kernel and split that serves a shape, by docs/performance.md's
+// method (operands in rotation beyond 256 MB, a graph replayed, median). For fitting the cost model
+// and for looking at one kernel; the benchmark proper is `octet bench`.
 //
 //   speed_probe FILE [seconds]     lines: M N K [most candidates [pdl [kernel substring]]]
 //   prints CSV: m,n,k,kernel,split,us,predicted_us
@@ -46,12 +46,15 @@ int main(int argc, char** argv) {
     long long m, n, k;
     int most = 8, pdl = 0;
     char filter[64] = "";
-    if (line[0] == '#' || std::sscanf(line, "%lld %lld %lld %d %d %63s", &m, &n, &k, &most, &pdl, filter) < 3) continue;
+    if (line[0] == '#' ||
+        std::sscanf(line, "%lld %lld %lld %d %d %63s", &m, &n, &k, &most, &pdl, filter) < 3)
+      continue;
     octet_gemm_problem p = dense_problem(m, n, k);
     p.dependent_launch = p.weights_ready = pdl;
     const auto candidates = plan::list_candidates(p, context->device_spec(), 0, nullptr);
     arena.reset();
-    const double bytes = double(n) * double(k) + double(m) * double(k) + 2.0 * double(m) * double(n);
+    const double bytes =
+        double(n) * double(k) + double(m) * double(k) + 2.0 * double(m) * double(n);
     const int copies = std::clamp(static_cast<int>(270e6 / bytes) + 1, 3, 200);
     std::vector<DeviceCase> cases;
     for (int i = 0; i < copies; ++i) {
@@ -59,12 +62,15 @@ int main(int argc, char** argv) {
       o.seed = 3 + i % 8;
       cases.push_back(make_case(arena, p, o, s));
     }
-    const double floor_us = std::max(bytes / 4.63e6, 2.0 * double(m) * double(n) * double(k) / 1672e6) + 2;
+    const double floor_us =
+        std::max(bytes / 4.63e6, 2.0 * double(m) * double(n) * double(k) / 1672e6) + 2;
     int done = 0;
     for (const plan::Candidate& c : candidates) {
       if (filter[0] && std::strstr(c.kernel->name, filter) == nullptr) continue;
       if (done++ >= most) break;
-      if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > most_seconds) return 0;
+      if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >
+          most_seconds)
+        return 0;
       octet_gemm_plan plan{};
       plan.struct_size = sizeof plan;
       plan.problem = p;
@@ -105,10 +111,12 @@ int main(int argc, char** argv) {
         us.push_back(ms * 1e3f / static_cast<float>(rounds * copies));
       }
       std::sort(us.begin(), us.end());
-      std::printf("%lld,%lld,%lld,%s%s,%d,%.2f,%.2f\n", m, n, k, c.kernel->name, pdl ? "(pdl)" : "", c.split, us[3], c.cost.total());
+      std::printf("%lld,%lld,%lld,%s%s,%d,%.2f,%.2f\n", m, n, k, c.kernel->name, pdl ? "(pdl)" : "",
+                  c.split, us[3], c.cost.total());
       OCT_CUDA(cudaGraphExecDestroy(exec));
       OCT_CUDA(cudaGraphDestroy(graph));
     }
   }
-  std::printf("# done %.1f s\n", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  std::printf("# done %.1f s\n",
+              std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 }

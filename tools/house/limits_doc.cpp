@@ -1,5 +1,5 @@
-// Prints docs/limits.md from the table of refusals (src/core/refusals.cpp), so that documentation and
-// library cannot differ. A test holds that the checked-in page is what this prints.
+// Prints docs/limits.md from the table of refusals (src/core/refusals.cpp), so that documentation
+// and library cannot differ. A test holds that the checked-in page is what this prints.
 //
 //   octet_limits_doc > docs/limits.md      octet_limits_doc --check docs/limits.md
 #include <fstream>

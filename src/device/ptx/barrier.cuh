@@ -1,6 +1,6 @@
 // Barriers, one instruction a function. Written out rather than taken from <cuda/ptx>: that header
-// costs every kernel two seconds of compile time, and its mbarrier arrivals at cluster scope carry a
-// fence at GPU scope that the default scope does not (docs/facts.md).
+// costs every kernel two seconds of compile time, and its mbarrier arrivals at cluster scope carry
+// a fence at GPU scope that the default scope does not (docs/facts.md).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// ---- mbarrier -------------------------------------------------------------------------------------
+// ---- mbarrier
+// -------------------------------------------------------------------------------------
 
 __device__ __forceinline__ void mbarrier_init(uint32_t bar, uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(arrivals) : "memory");
@@ -55,8 +56,8 @@ __device__ __forceinline__ bool mbarrier_try_wait_cluster(uint32_t bar, uint32_t
 }
 
 // No wait of these kernels outlasts a few milliseconds, whatever runs beside them: work of other
-// kernels is waited for with griddepcontrol alone. So a wait that does not end is a fault, and a trap
-// that the caller sees is better than a hang.
+// kernels is waited for with griddepcontrol alone. So a wait that does not end is a fault, and a
+// trap that the caller sees is better than a hang.
 inline constexpr int kMostPolls = 1 << 20;
 
 __device__ __forceinline__ void mbarrier_wait(uint32_t bar, uint32_t parity) {
@@ -75,7 +76,8 @@ __device__ __forceinline__ void mbarrier_wait_cluster(uint32_t bar, uint32_t par
   }
 }
 
-// ---- named barriers of a CTA ----------------------------------------------------------------------
+// ---- named barriers of a CTA
+// ----------------------------------------------------------------------
 
 __device__ __forceinline__ void named_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
@@ -84,7 +86,8 @@ __device__ __forceinline__ void named_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// ---- clusters -------------------------------------------------------------------------------------
+// ---- clusters
+// -------------------------------------------------------------------------------------
 
 __device__ __forceinline__ uint32_t cluster_rank() {
   uint32_t x;
@@ -115,7 +118,8 @@ __device__ __forceinline__ void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// ---- programmatic dependent launch ----------------------------------------------------------------
+// ---- programmatic dependent launch
+// ----------------------------------------------------------------
 
 // Returns when the kernels before this one have finished and their writes are visible.
 __device__ __forceinline__ void wait_for_earlier_kernels() {
@@ -125,7 +129,8 @@ __device__ __forceinline__ void let_dependents_launch() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
-// ---- registers ------------------------------------------------------------------------------------
+// ---- registers
+// ------------------------------------------------------------------------------------
 
 template <int kRegisters>
 __device__ __forceinline__ void take_registers() {

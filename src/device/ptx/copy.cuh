@@ -1,5 +1,5 @@
-// Data movement, one instruction a function: the copy engine (bulk tensor copies), plain asynchronous
-// loads, stores into other CTAs of the cluster, matrix stores to shared memory.
+// Data movement, one instruction a function: the copy engine (bulk tensor copies), plain
+// asynchronous loads, stores into other CTAs of the cluster, matrix stores to shared memory.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace oct::device::ptx {
 
-// A box of a tensor map at (x, y, z) into shared memory; its bytes complete on `bar`. Elements outside
-// the tensor arrive as zeros and count as bytes.
-__device__ __forceinline__ void copy_box(uint32_t to, const abi::TensorMap& map, int x, int y, int z,
-                                         uint32_t bar) {
+// A box of a tensor map at (x, y, z) into shared memory; its bytes complete on `bar`. Elements
+// outside the tensor arrive as zeros and count as bytes.
+__device__ __forceinline__ void copy_box(uint32_t to, const abi::TensorMap& map, int x, int y,
+                                         int z, uint32_t bar) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(to),
@@ -50,14 +50,14 @@ __device__ __forceinline__ void fence_async_proxy() {
 __device__ __forceinline__ void load_async_4(uint32_t to, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
 }
-// Arrives on `bar` when this thread's plain asynchronous loads so far have landed. The arrival is one
-// of those that `bar` was initialised for.
+// Arrives on `bar` when this thread's plain asynchronous loads so far have landed. The arrival is
+// one of those that `bar` was initialised for.
 __device__ __forceinline__ void arrive_after_loads(uint32_t bar) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
 }
 
-// Four floats into another CTA's shared memory, completing 16 bytes on its barrier. Both addresses come
-// from map_to_rank(). NOTE: an illegal instruction in a kernel launched without clusters.
+// Four floats into another CTA's shared memory, completing 16 bytes on its barrier. Both addresses
+// come from map_to_rank(). NOTE: an illegal instruction in a kernel launched without clusters.
 __device__ __forceinline__ void store_async(uint32_t to, float4 v, uint32_t bar) {
   asm volatile(
       "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, "
@@ -105,8 +105,8 @@ __device__ __forceinline__ uint32_t transpose_matrix(uint32_t a) {
   return d;
 }
 
-// Two floats to one register of two 16-bit elements, `low` in the low half: to nearest even, every NaN
-// becomes 0x7fff, subnormals are kept.
+// Two floats to one register of two 16-bit elements, `low` in the low half: to nearest even, every
+// NaN becomes 0x7fff, subnormals are kept.
 __device__ __forceinline__ uint32_t pack_bf16(float low, float high) {
   uint32_t d;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));

@@ -1,5 +1,5 @@
-// What surrounds wgmma instructions: descriptors, fences, groups. The instructions themselves are in
-// wgmma_e4m3.cuh, written by make_wgmma.py.
+// What surrounds wgmma instructions: descriptors, fences, groups. The instructions themselves are
+// in wgmma_e4m3.cuh, written by make_wgmma.py.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace oct::device::ptx {
 
 // Descriptor of a K-major operand tile with rows of 128 bytes, swizzled by 128 bytes (as the copy
-// engine writes them): start address / 16, 1024 bytes from one group of 8 rows to the next. The tile is
-// 1024-byte aligned; adding 2 moves on by 32 bytes of K.
+// engine writes them): start address / 16, 1024 bytes from one group of 8 rows to the next. The
+// tile is 1024-byte aligned; adding 2 moves on by 32 bytes of K.
 inline constexpr uint64_t kDescriptorHigh =
     uint64_t{1} << 16 | uint64_t{64} << 32 | uint64_t{1} << 62;
 __device__ __forceinline__ uint64_t descriptor(uint32_t address) {
@@ -18,7 +18,9 @@ __device__ __forceinline__ uint64_t descriptor(uint32_t address) {
 }
 
 // Before the first wgmma of a group: earlier register writes are ordered before it.
-__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_fence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
 __device__ __forceinline__ void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
@@ -36,7 +38,8 @@ __device__ __forceinline__ void hold(float (&d)[kCount]) {
 
 // One K-block (four instructions of 32) into d, from zero, as one group.
 template <int kWidth>
-__device__ __forceinline__ void multiply_block(float (&d)[kWidth / 2], uint32_t rows, uint32_t cols) {
+__device__ __forceinline__ void multiply_block(float (&d)[kWidth / 2], uint32_t rows,
+                                               uint32_t cols) {
   const uint64_t a = descriptor(rows), b = descriptor(cols);
   hold(d);
   wgmma_fence();
