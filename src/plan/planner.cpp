@@ -47,9 +47,23 @@ Status plan_cpu(const octet_gemm_problem& problem, const octet_device_spec& devi
   return {};
 }
 
+// Whether every operand could lie in a device's memory; keeps the planner's products inside int64.
+bool fits_a_device(const octet_gemm_problem& p) {
+  constexpr double kMostElements = 0x1p44;
+  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
+  const auto k = static_cast<double>(p.k), groups = static_cast<double>(p.groups);
+  return groups * std::max({m * n, m * k, n * k, m, n, k}) <= kMostElements;
+}
+
 Status plan_kernel(const octet_gemm_problem& problem, const octet_device_spec& device,
                    octet_gemm_plan& plan, std::vector<Candidate>& candidates,
                    std::vector<Refused>& refused) {
+  if (!fits_a_device(problem)) {
+    return refuse(Rule::kNoKernel,
+                  {{"problem", core::to_string(problem)},
+                   {"device", std::string(device_name(device))},
+                   {"want", "an operand of more than 2^44 elements fits no device"}});
+  }
   candidates = list_candidates(problem, device, fixed_split(problem), &refused);
   if (candidates.empty()) {
     return refuse(Rule::kNoKernel,
