@@ -156,6 +156,19 @@ Status check_quantize(const octet_quantize_args& args) {
                                     {"want", "1 or more: scales are written"}});
     }
   }
+  // The same danger where a walk along one axis meets the other: the larger stride must step over
+  // it.
+  if (shape.scale_lines > 1 && shape.blocks > 1) {
+    const bool rows_inside = args.row_stride <= args.k_stride;
+    const int64_t small = rows_inside ? args.row_stride : args.k_stride;
+    const int64_t large = rows_inside ? args.k_stride : args.row_stride;
+    const int64_t least = ((rows_inside ? shape.scale_lines : shape.blocks) - 1) * small + 1;
+    if (large < least) {
+      return extent(rows_inside ? "k_stride" : "row_stride", large,
+                    fmt::format("at least {}: scales are written, and must not share places",
+                                least));
+    }
+  }
   const int64_t x_bytes = matrix_bytes(args.x, args.x_type, 1);
   const int64_t code_bytes = matrix_bytes(args.codes, OCTET_E4M3, 1);
   const int64_t scale_bytes =

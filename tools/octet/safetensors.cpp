@@ -87,7 +87,9 @@ void Safetensors::parse() {
       }
       continue;
     }
-    const auto bad = [&](const char* what) { fail(fmt::format("tensor {}: {}", name, what)); };
+    const auto bad = [&, &name = name](const char* what) {
+      fail(fmt::format("tensor {}: {}", name, what));
+    };
     if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() ||
         !entry.contains("shape") || !entry["shape"].is_array() || !entry.contains("data_offsets") ||
         !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2) {
