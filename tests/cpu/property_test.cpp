@@ -25,6 +25,7 @@
 #include "support/host_case.h"
 #include "support/ownership.h"
 #include "support/problems.h"
+#include "support/sanitized.h"
 
 namespace {
 
@@ -76,7 +77,7 @@ class Shard : public testing::TestWithParam<int> {};
 
 TEST_P(Shard, EqualToTheReference) {
   Random random(100 + static_cast<uint64_t>(GetParam()));
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < (kSanitized ? 100 : 400); ++i) {
     // Now and then large enough for several tiles and panels.
     const HostCase before = draw_case(random, i, random.chance(0.06) ? 3000000 : 60000);
     const octet_gemm_plan plan = cpu_plan(before.problem);
@@ -155,7 +156,7 @@ TEST(Property, ErrorStaysWithinTheModelsBound) {
 // A row of D has the same bits in a batch of any size.
 TEST(Property, BatchInvariant) {
   Random random(203);
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < (kSanitized ? 4 : 24); ++i) {
     octet_gemm_problem p = draw_problem(random, Regime::kPrefill, 600000);
     p.grouping = OCTET_DENSE;
     p.groups = 1;
