@@ -350,7 +350,7 @@ class Checker {
         {"sfa", args_.sfa.data, scale_bytes(args_.sfa, scale_extent_a(p_, args_))},
         {"sfb", args_.sfb.data, scale_bytes(args_.sfb, scale_extent_b(p_, args_))},
         {"bias", args_.bias,
-         p_.bias_type == OCTET_NONE || p_.groups == 0
+         p_.bias_type == OCTET_NONE || p_.groups == 0 || p_.n == 0
              ? 0
              : span_bytes(size_of(p_.bias_type), p_.n, {p_.groups, args_.bias_group_stride})},
         {"group_index", args_.group_index, p_.grouping == OCTET_CONTIGUOUS ? args_.a.rows * 4 : 0},

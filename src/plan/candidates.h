@@ -36,19 +36,17 @@ int64_t most_ctas(const abi::TileConfig& tile, const octet_gemm_problem& problem
 Status serves(const abi::TileConfig& tile, const octet_gemm_problem& problem,
               const octet_device_spec& device, int split);
 
-// What a candidate is predicted to take, in microseconds. predicted = launch + fill + the larger of
-// stream and math + digest + exchange + store.
+// What a candidate is predicted to take, in microseconds.
 struct Cost {
   double launch = 0;    // an empty launch, and clusters that have to be placed
   double fill = 0;      // from the first request to the first product
-  double stream = 0;    // operands from DRAM and through L2
-  double math = 0;      // tensor cores and promotion over all waves
+  double stream = 0;    // operands from DRAM, and D
+  double math = 0;      // tensor cores, promotion and L2 over all waves
+  double work = 0;      // stream and math together: a little more than the longer of the two
   double digest = 0;    // what is left to compute when the last byte has arrived
   double exchange = 0;  // partial sums between the ranges of K
   double store = 0;     // D, as far as it does not hide under the next tile
-  double total() const {
-    return launch + fill + (stream > math ? stream : math) + digest + exchange + store;
-  }
+  double total() const { return launch + fill + work + digest + exchange + store; }
 };
 
 struct Candidate {

@@ -79,6 +79,42 @@ Status device_preset(std::string_view name, octet_device_spec& device) {
                       {{"got", std::string(name.substr(0, 64))}, {"want", names}});
 }
 
+namespace {
+
+// Numbers that a hand-made device may have wrong: a plan made from them would mean nothing.
+Status check_numbers(const octet_device_spec& device) {
+  const auto wrong = [](const char* arg, std::string got, const char* want) {
+    return core::refuse(core::Rule::kEnumValue,
+                        {{"arg", arg}, {"got", std::move(got)}, {"want", want}});
+  };
+  constexpr int32_t kMostSms = 1024;
+  if (device.sms < 1 || device.sms > kMostSms) {
+    return wrong("device.sms", core::text(device.sms), "from 1 to 1024");
+  }
+  for (const int32_t clusters : device.active_clusters) {
+    if (clusters < 0 || clusters > device.sms) {
+      return wrong("device.active_clusters", core::text(clusters), "from 0 to device.sms");
+    }
+  }
+  const struct {
+    const char* arg;
+    double got;
+  } rates[] = {{"device.dram_bytes_per_second", device.dram_bytes_per_second},
+               {"device.fp8_flops_per_second", device.fp8_flops_per_second},
+               {"device.bf16_flops_per_second", device.bf16_flops_per_second}};
+  for (const auto& rate : rates) {
+    if (!(rate.got >= 1e6 && rate.got <= 1e18)) {
+      return wrong(rate.arg, fmt::format("{}", rate.got), "from 1e6 to 1e18");
+    }
+  }
+  if (!(device.launch_seconds >= 0 && device.launch_seconds <= 1)) {
+    return wrong("device.launch_seconds", fmt::format("{}", device.launch_seconds), "from 0 to 1");
+  }
+  return {};
+}
+
+}  // namespace
+
 Status check_device(const octet_device_spec& device) {
   if (device.struct_size != sizeof device) {
     return core::refuse(core::Rule::kStructSize, {{"arg", "device"},
@@ -104,7 +140,7 @@ Status check_device(const octet_device_spec& device) {
                          {"got",
                           fmt::format("{}.{}", device.compute_major, device.compute_minor)}});
   }
-  return {};
+  return check_numbers(device);
 }
 
 }  // namespace oct::plan

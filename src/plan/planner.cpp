@@ -128,7 +128,7 @@ Status explain(const octet_gemm_problem& problem, const octet_device_spec& devic
   if (Status s = plan_kernel(problem, device, plan, candidates, refused); !s.ok()) return s;
   text = to_string(plan) + "\n\n";
   text +=
-      "predicted time in us: launch + fill + the larger of stream and math + digest + exchange + "
+      "predicted time in us: launch + fill + work (stream and math together) + digest + exchange + "
       "store\n";
   text += fmt::format("  {:<26} {:>5} {:>5} {:>8} {:>7} {:>6} {:>8} {:>8} {:>7} {:>9} {:>6}\n",
                       "kernel", "split", "ctas", "total", "launch", "fill", "stream", "math",

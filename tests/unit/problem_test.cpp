@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -384,6 +385,30 @@ TEST(ProblemString, TheExamplesOfItsPageParse) {
         "split",  "inv",    "sms",    "pdl",    "wready", "even", "seed"}) {
     EXPECT_NE(text.find("| `" + std::string(option)), std::string::npos) << option;
   }
+}
+
+// Each number of a hand-made device that would make a plan meaningless.
+TEST(Device, NumbersOutOfRangeAreNamed) {
+  const octet::DeviceSpec good = octet::DeviceSpec::preset("h200").value();
+  const octet::GemmProblem problem = octet::GemmProblem::parse("dense_m64n256k512").value();
+  EXPECT_TRUE(octet::supports(problem, good).ok());
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto message = [&](auto change) {
+    octet::DeviceSpec device = good;
+    change(device);
+    return octet::supports(problem, device).message();
+  };
+  EXPECT_EQ(message([](auto& d) { d.sms = 0; }), "device.sms = 0: must be from 1 to 1024");
+  EXPECT_EQ(message([](auto& d) { d.sms = 2147483647; }),
+            "device.sms = 2147483647: must be from 1 to 1024");
+  EXPECT_EQ(message([](auto& d) { d.active_clusters[1] = 2147483647; }),
+            "device.active_clusters = 2147483647: must be from 0 to device.sms");
+  EXPECT_EQ(message([](auto& d) { d.dram_bytes_per_second = 0; }),
+            "device.dram_bytes_per_second = 0: must be from 1e6 to 1e18");
+  EXPECT_EQ(message([&](auto& d) { d.fp8_flops_per_second = nan; }),
+            "device.fp8_flops_per_second = nan: must be from 1e6 to 1e18");
+  EXPECT_EQ(message([](auto& d) { d.launch_seconds = -1; }),
+            "device.launch_seconds = -1: must be from 0 to 1");
 }
 
 }  // namespace
