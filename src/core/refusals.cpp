@@ -152,6 +152,11 @@ constexpr std::array kTexts{
         Rule::kMixedBlock, kInvalid, "Found by validate",
         "group_index[{i}] = {got}: must be {want} or -1, as its block of {alignment} rows begins",
         "A run treats such a row as padding."},
+    RuleText{
+        Rule::kResumedBlock, kInvalid, "Found by validate",
+        "group_index[{i}] = {got}: must be -1, as the row before it in its block of {alignment} "
+        "rows is",
+        "A run computes such a row if its block begins with the same index, else it is padding."},
     RuleText{Rule::kBadOffset, kInvalid, "Found by validate",
              "{arg}[{i}] = {got}: must be from 0 to {want}", "A run clamps it."},
     RuleText{Rule::kDecreasing, kInvalid, "Found by validate",

@@ -65,6 +65,7 @@ enum class Rule {
   // values that validate() finds in grouping metadata and scales
   kBadIndex,
   kMixedBlock,
+  kResumedBlock,
   kBadOffset,
   kDecreasing,
   kBadCount,

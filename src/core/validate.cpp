@@ -37,10 +37,15 @@ Status validate_contiguous(const octet_gemm_problem& p, const octet_gemm_args& a
     const int32_t block = index[row / p.alignment * p.alignment];
     // Once a block has turned to padding it stays padding.
     const bool resumed = index[row] >= 0 && row % p.alignment > 0 && index[row - 1] == -1;
-    if (index[row] != -1 && (index[row] != block || resumed)) {
+    if (resumed) {
+      return refuse(Rule::kResumedBlock, {{"i", text(row)},
+                                          {"got", text(index[row])},
+                                          {"alignment", text(p.alignment)}});
+    }
+    if (index[row] != -1 && index[row] != block) {
       return refuse(Rule::kMixedBlock, {{"i", text(row)},
                                         {"got", text(index[row])},
-                                        {"want", text(resumed ? -1 : block)},
+                                        {"want", text(block)},
                                         {"alignment", text(p.alignment)}});
     }
   }
