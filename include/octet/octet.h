@@ -220,17 +220,18 @@ OCTET_API octet_code octet_plan_explain(const octet_gemm_problem* problem,
 /* ------------------------------------------------------------------------------- arguments ---- */
 
 /* A row-major matrix, or `groups` of them `group_stride` elements apart. Rows are `ld` elements
- * apart. Inputs are never written. */
+ * apart: then rows counts those of one
+ * group (masked: max_m). Inputs are never written. */
 typedef struct octet_matrix {
   void* data;
   int64_t rows, cols;
   int64_t ld;
-  int64_t group_stride; /* 0 when there is one                                                   */
+  int64_t group_stride; /* at least one group's extent; not read when there is one group         */
 } octet_matrix;
 
 /* Scales: element (r, kb) of group g is data[r * row_stride + kb * k_stride + g * group_stride].
  * kb counts blocks of 128 along K, ceil(K/128) of them; r counts rows of A or B (1x128), or blocks
- * of 128 rows of B (128x128). FP32. */
+ * of 128 rows of B (128x128), within the group. All strides 0: one scale for everything. FP32. */
 typedef struct octet_scale_matrix {
   const float* data;
   int64_t row_stride, k_stride, group_stride;

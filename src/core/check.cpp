@@ -2,6 +2,7 @@
 // rule broken is the one told.
 #include "core/check.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -172,13 +173,14 @@ class Checker {
       return refuse(Rule::kPitch,
                     {{"arg", arg}, {"got", text(x.ld)}, {"want", text(unit)}, {"matrix", matrix}});
     }
-    if (groups < 2) return check_span(arg, matrix_bytes(x, type, groups));
-    const int64_t least = copied ? 0 : (x.rows - 1) * x.ld + x.cols;
-    if (x.group_stride < least || x.group_stride > kLargestGroupStride) {
-      return refuse(Rule::kGroupStride,
-                    {{"arg", arg},
-                     {"got", text(x.group_stride)},
-                     {"want", fmt::format("from {} to {}", least, kLargestGroupStride)}});
+    if (Status s = check_span(arg, matrix_bytes(x, type, groups)); !s.ok()) return s;
+    if (groups < 2) return {};
+    const int64_t least = (x.rows - 1) * x.ld + x.cols;
+    const int64_t most = std::max(least, kLargestGroupStride);
+    if (x.group_stride < least || x.group_stride > most) {
+      return refuse(Rule::kGroupStride, {{"arg", arg},
+                                         {"got", text(x.group_stride)},
+                                         {"want", fmt::format("from {} to {}", least, most)}});
     }
     if (x.group_stride % unit != 0) {
       return refuse(Rule::kGroupStridePitch, {{"arg", arg},
@@ -186,7 +188,7 @@ class Checker {
                                               {"want", text(unit)},
                                               {"matrix", matrix}});
     }
-    return check_span(arg, matrix_bytes(x, type, groups));
+    return {};
   }
 
   // From the first byte of an operand to its last.
@@ -224,6 +226,15 @@ class Checker {
                                         {"got", text(stride.got)},
                                         {"want", text(kLargestGroupStride)}});
       }
+    }
+    // A forgotten group_stride would give every group the first one's scales.
+    if (extent.groups > 1 && x.group_stride == 0 && (x.row_stride != 0 || x.k_stride != 0)) {
+      return refuse(Rule::kGroupStride,
+                    {{"arg", arg},
+                     {"got", "0"},
+                     {"want",
+                      "the distance between groups (0 only where all strides are 0: one "
+                      "scale for everything)"}});
     }
     if (Status s = check_span(arg, scale_bytes(x, extent)); !s.ok()) return s;
     if (lies_as(x, layout, extent)) return {};

@@ -107,7 +107,7 @@ constexpr std::array kTexts{
         "K itself may be anything: pad the pitch, not the problem."},
     RuleText{Rule::kGroupStride, kInvalid, "Arguments",
              "{arg}.group_stride = {got}: must be {want}",
-             "Groups of a result must not overlap; inputs may repeat (stride 0)."},
+             "Groups lie apart: a forgotten stride would give every group the first one's data."},
     RuleText{
         Rule::kGroupStridePitch, kInvalid, "Arguments",
         "{arg}.group_stride = {got}: must be a multiple of {want} elements (16 bytes; {matrix} is "

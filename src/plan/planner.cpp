@@ -70,7 +70,7 @@ Status plan_kernel(const octet_gemm_problem& problem, const octet_device_spec& d
                   {{"problem", core::to_string(problem)},
                    {"device", std::string(device_name(device))},
                    {"want", refused.empty() ? std::string("this build has no kernels")
-                                            : fmt::format("no kernel takes it; {}: {}",
+                                            : fmt::format("no kernel takes it (the first, {}: {})",
                                                           refused[0].kernel, refused[0].why)}});
   }
   const Candidate& best = candidates.front();

@@ -225,8 +225,9 @@ std::vector<Row> problem_rows() {
       {Rule::kNoKernel,
        supported(
            "dense_m64n256k512_1d1d", [](auto&) {}, "h200"),
-       "dense_m64n256k512_1d1d on h200: no kernel takes it; normal_m256n128: serves e4m3 operands "
-       "with 1D2D scales"},
+       "dense_m64n256k512_1d1d on h200: no kernel takes it (the first, normal_m256n128: serves "
+       "e4m3 "
+       "operands with 1D2D scales)"},
       {Rule::kPlanString, [] { return GemmPlan::parse("dense_m64n256k512 @ cpu").status(); },
        "plan string, at character 23: expected : kernel="},
       {Rule::kPlanSplit, checked(kDense, [](Call& c) { c.plan.split = 65; }),
@@ -256,6 +257,13 @@ std::vector<Row> argument_rows() {
       {Rule::kGroupStride,
        checked("batched_g2m8n256k512", [](Call& c) { c.args.d.group_stride = 2047; }),
        "d.group_stride = 2047: must be from 2048 to 1099511627776"},
+      {Rule::kGroupStride,
+       checked("batched_g2m8n256k512", [](Call& c) { c.args.a.group_stride = 0; }),
+       "a.group_stride = 0: must be from 4096 to 1099511627776"},
+      {Rule::kGroupStride,
+       checked("batched_g2m8n256k512", [](Call& c) { c.args.sfa.group_stride = 0; }),
+       "sfa.group_stride = 0: must be the distance between groups (0 only where all strides are 0: "
+       "one scale for everything)"},
       {Rule::kGroupStridePitch,
        checked("batched_g2m8n256k512", [](Call& c) { c.args.b.group_stride = 131080; }),
        "b.group_stride = 131080: must be a multiple of 16 elements (16 bytes; B is read by the "

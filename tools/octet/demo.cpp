@@ -279,9 +279,12 @@ int run_demo(const std::string& samples_folder, bool json) {
       "\nerror     |D - exact| / |exact| over the whole product\n"
       "1 - cos*  1 - 2 sum(xy) / sum(x^2 + y^2), the field's usual figure\n"
       "worst     largest error of any element: where one scale for all hurts most\n\n"
-      "An FP8 element holds 4 significant bits, so no method gets below about 1 %. Fine-grained\n"
+      "An FP8 element holds 4 significant bits, so no FP8 method gets below about 1 %. "
+      "Fine-grained\n"
       "scales keep outliers from costing their neighbours bits; promotion keeps the tensor cores'\n"
       "14-bit sums from adding an error of their own, which grows with K.\n\n"
+      "The sample's tensors are BF16 themselves, so the BF16 row loses nothing but the sum's last "
+      "bits.\n"
       "Backend: the CPU, whose bits are those of Hopper's tensor cores. (The row without "
       "promotion\n"
       "runs the slow instruction model; its time means nothing.)\n");

@@ -23,6 +23,17 @@ int run_info(bool json) {
   for (int32_t i = 0; i < octet_device_preset_count(); ++i) {
     report["device_presets"].push_back(octet_device_preset_name(i));
   }
+  report["kernels"] = octet_cuda_kernel_count();
+  report["devices"] = nlohmann::json::array();
+  for (int32_t i = 0; i < octet_cuda_device_count(); ++i) {
+    octet_device_spec device{};
+    const octet::Status status(octet_cuda_device_spec(i, &device));
+    report["devices"].push_back({{"ordinal", i},
+                                 {"usable", status.ok()},
+                                 {"planned_as", status.ok() ? device.name : ""},
+                                 {"sms", device.sms},
+                                 {"why_not", status.message()}});
+  }
   if (json) {
     fmt::print("{}\n", report.dump(2));
     return 0;
@@ -31,7 +42,20 @@ int run_info(bool json) {
   for (const auto& [name, there] : report["cpu"].items()) {
     fmt::print("  {:<10} {}\n", name, there.get<bool>() ? "available" : "not on this processor");
   }
-  fmt::print("\nDevices that plans can be made for\n ");
+  const int kernels = report["kernels"].get<int>();
+  fmt::print("\nHopper kernels\n  {}\n", kernels == 0
+                                             ? std::string("none in this build (made without nvcc)")
+                                             : fmt::format("{} in this build", kernels));
+  fmt::print("\nNVIDIA devices\n");
+  if (report["devices"].empty()) fmt::print("  none (or no driver)\n");
+  for (const auto& device : report["devices"]) {
+    fmt::print("  {}: {}\n", device["ordinal"].get<int>(),
+               device["usable"].get<bool>()
+                   ? fmt::format("usable, planned as {}, {} SMs",
+                                 device["planned_as"].get<std::string>(), device["sms"].get<int>())
+                   : device["why_not"].get<std::string>());
+  }
+  fmt::print("\nDevices that plans can be made for (no such device, and no kernel, is needed)\n ");
   for (const auto& name : report["device_presets"]) fmt::print(" {}", name.get<std::string>());
   fmt::print("\n");
   return 0;
