@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -235,6 +236,92 @@ inline Status quantize(const QuantizeArgs& args) { return Status(octet_ref_quant
 inline Status dequantize(const QuantizeArgs& args) { return Status(octet_ref_dequantize(&args)); }
 
 }  // namespace ref
+
+// NVIDIA Hopper; only the driver is needed. Pointers in GemmArgs are device memory, a stream is a
+// cudaStream_t (null: the legacy default stream). See "CUDA" in octet.h for what may be captured.
+namespace cuda {
+
+inline std::int32_t device_count() { return octet_cuda_device_count(); }
+
+// The device as the planner sees it, or why it cannot be used.
+inline Result<DeviceSpec> device_spec(std::int32_t ordinal) {
+  DeviceSpec device;
+  const octet_code code = octet_cuda_device_spec(ordinal, &device);
+  return {code, device};
+}
+
+// A plan with its arguments, ready to launch; owned. Must not outlive the context that bound it.
+class BoundGemm {
+ public:
+  BoundGemm() = default;
+  const octet_cuda_bound* get() const noexcept { return handle_.get(); }
+
+ private:
+  friend class Context;
+  struct Destroy {
+    void operator()(octet_cuda_bound* bound) const noexcept { octet_cuda_bound_destroy(bound); }
+  };
+  std::unique_ptr<octet_cuda_bound, Destroy> handle_;
+};
+
+// Kernels and cached plans of one device; for any number of threads and streams at once.
+class Context {
+ public:
+  static Result<Context> create(std::int32_t ordinal = 0) {
+    Context context;
+    octet_cuda_context* handle = nullptr;
+    const octet_code code = octet_cuda_context_create(ordinal, &handle);
+    context.handle_.reset(handle);
+    return {code, std::move(context)};
+  }
+
+  Result<DeviceSpec> device() const {
+    DeviceSpec device;
+    const octet_code code = octet_cuda_context_device(handle_.get(), &device);
+    return {code, device};
+  }
+  // Loads the kernel of a plan, or of `count` plans; a few milliseconds each the first time.
+  Status prepare(const GemmPlan& plan) { return prepare(&plan, 1); }
+  Status prepare(const octet_gemm_plan* plans, std::int32_t count) {
+    return Status(octet_cuda_prepare(handle_.get(), plans, count));
+  }
+  // Checks the arguments and encodes the launch once; the plan must be prepared.
+  Result<BoundGemm> bind(const GemmPlan& plan, const GemmArgs& args) {
+    BoundGemm bound;
+    octet_cuda_bound* handle = nullptr;
+    const octet_code code = octet_cuda_bind(handle_.get(), &plan, &args, &handle);
+    bound.handle_.reset(handle);
+    return {code, std::move(bound)};
+  }
+  // Other pointers or strides for the same plan; not while another thread runs the same object.
+  Status rebind(BoundGemm& bound, const GemmArgs& args) {
+    return Status(octet_cuda_rebind(handle_.get(), bound.handle_.get(), &args));
+  }
+  // One launch: never allocates, loads or synchronises, and may be captured.
+  Status run(const BoundGemm& bound, void* stream = nullptr) const {
+    return Status(octet_cuda_run_bound(handle_.get(), bound.get(), stream));
+  }
+  // Bind and run in one call; the plan must be prepared.
+  Status run(const GemmPlan& plan, const GemmArgs& args, void* stream = nullptr) const {
+    return Status(octet_cuda_run(handle_.get(), &plan, &args, stream));
+  }
+  // Plan (from a bounded cache), prepare if need be, run.
+  Status gemm(const GemmProblem& problem, const GemmArgs& args, void* stream = nullptr) {
+    return Status(octet_cuda_gemm(handle_.get(), &problem, &args, stream));
+  }
+  octet_cuda_context* get() const noexcept { return handle_.get(); }
+
+ private:
+  Context() = default;
+  struct Destroy {
+    void operator()(octet_cuda_context* context) const noexcept {
+      octet_cuda_context_destroy(context);
+    }
+  };
+  std::unique_ptr<octet_cuda_context, Destroy> handle_;
+};
+
+}  // namespace cuda
 }  // namespace octet
 
 template <>

@@ -144,12 +144,39 @@ void values_and_errors() {
   expect(std::string(octet::version()) == octet_version(), "version");
 }
 
+void devices() {
+  const Result<cuda::Context> none = cuda::Context::create(-1);
+  expect(!none && !none.message().empty(), "no device has a negative number");
+  const GemmProblem problem = GemmProblem::parse("dense_m64n256k512").value();
+  const GemmPlan for_cpu = plan_gemm(problem, DeviceSpec::preset("cpu").value()).value();
+  for (std::int32_t i = 0; i < cuda::device_count(); ++i) {
+    const Result<DeviceSpec> device = cuda::device_spec(i);
+    Result<cuda::Context> made = cuda::Context::create(i);
+    expect(made.ok() == device.ok(), "a usable device has a context");
+    if (!made) {
+      expect(made.message() == device.message(), "an unusable device says why");
+      continue;
+    }
+    cuda::Context context = std::move(made).value();
+    expect(context.device().value().sms == device.value().sms, "the device of a context");
+    const GemmPlan plan = plan_gemm(problem, context.device().value()).value();
+    const Result<cuda::BoundGemm> bound = context.bind(plan, GemmArgs());
+    expect(!bound, "arguments without pointers are refused");
+    context.prepare(plan).value();
+    expect(!context.prepare(for_cpu), "a plan of the CPU has no kernel");
+    cuda::Context moved = std::move(context);
+    expect(!context.prepare(plan), "a context that was moved away is refused, not used");
+    moved.prepare(plan).value();
+  }
+}
+
 }  // namespace
 
 int main() {
   try {
     multiply();
     values_and_errors();
+    devices();
   } catch (const std::exception& e) {
     std::printf("FAILED: %s\n", e.what());
     return 1;
