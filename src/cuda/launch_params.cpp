@@ -86,7 +86,8 @@ abi::StorePath store_path(const abi::TileConfig& tile, const octet_gemm_problem&
   const bool half = element == 2;
   // NOTE: the copy engine cuts rows of a box at 16 bytes, not at the last element: with an N that
   // is no multiple of 8 it would write up to 7 elements into the padding of D.
-  const bool whole = p.n % 8 == 0;
+  // And kernels of two pieces store boxes under their WGMMA, which K = 0 has none of.
+  const bool whole = p.n % 8 == 0 && p.k > 0;
   if (half && whole && tile.normal() && !exchanges && encodable(box))
     return abi::StorePath::kCopyEngine;
   const bool pairs = p.n % 2 == 0 && aligned(d, p.groups, 2 * element, element);

@@ -14,6 +14,16 @@ namespace oct::device {
 using abi::ElementType;
 using abi::StorePath;
 
+// Unit i of a warp's accumulators, as it passes through shared memory: pairs the other way round.
+// NOTE: what is stored together has consecutive registers; in this order an accumulator and the
+// WGMMA result of the same place lie in different banks of the register file, and the promotion's
+// FFMA reads both at once, while tensor cores use the file too (dispatch stalls of 2 cycles an
+// FFMA otherwise; docs/performance-log.md).
+__device__ __forceinline__ float4 crossed(const float* acc) {
+  return make_float4(acc[1], acc[0], acc[3], acc[2]);
+}
+__device__ __forceinline__ float4 crossed(float4 v) { return make_float4(v.y, v.x, v.w, v.z); }
+
 __device__ __forceinline__ float read_element(const void* data, ElementType type, int64_t i) {
   if (type == ElementType::kF32) return static_cast<const float*>(data)[i];
   const uint16_t code = static_cast<const uint16_t*>(data)[i];
@@ -128,16 +138,14 @@ __device__ __forceinline__ void write_units(const Writer<kTile>& writer, const f
         if (c != chunk) continue;
 #pragma unroll
         for (int i = 4 * c; i < 4 * c + 4 && i < kUnits; ++i) {
-          ptx::store_shared4(mine + (i & 3) * abi::kUnitBytes,
-                             make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2],
-                                         acc[4 * i + 3]));
+          ptx::store_shared4(mine + (i & 3) * abi::kUnitBytes, crossed(acc + 4 * i));
         }
       }
 #pragma unroll 1
       for (int i = 4 * chunk; i < 4 * chunk + 4 && i < kUnits; ++i) {
         int row, col;
         corner(i, row, col);
-        writer.unit(ptx::load_shared4(mine + (i & 3) * abi::kUnitBytes), row, col);
+        writer.unit(crossed(ptx::load_shared4(mine + (i & 3) * abi::kUnitBytes)), row, col);
       }
     }
   }
@@ -206,8 +214,7 @@ class Exchange {
           bar = ptx::map_to_rank(full, owner);
         }
         ptx::store_async(to + (u - owner * p.share) * ranges * abi::kUnitBytes,
-                         make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]),
-                         bar);
+                         crossed(acc + 4 * i), bar);
       }
       if (warp < count || warp == 0) {
         if (count > 0) ptx::mbarrier_wait_cluster(full, tile & 1);
@@ -219,7 +226,7 @@ class Exchange {
 #pragma unroll
       for (int i = 0; i < kMyUnits; ++i) {
         ptx::store_shared4(buffer + slot + unit_of(i) * ranges * abi::kUnitBytes,
-                           make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]));
+                           crossed(acc + 4 * i));
       }
       ptx::named_sync(kBarrier, 32 * kWarps);
     }
@@ -250,7 +257,7 @@ class Exchange {
         sum.w = __fadd_rn(sum.w, v.w);
       }
       const int u = first + i;
-      writer.unit(sum, row0 + u / kColUnits * 16, col0 + u % kColUnits * 8);
+      writer.unit(crossed(sum), row0 + u / kColUnits * 16, col0 + u % kColUnits * 8);
     }
   }
 

@@ -18,7 +18,7 @@ inline constexpr int kReadyBarrier = 1;
 template <TileConfig kTile>
 struct RegisterSplit {
   static constexpr int kAtLaunch = 65536 / kTile.ctas_per_sm / kTile.threads() / 8 * 8;
-  static constexpr int kProducer = kTile.math_groups() >= 3 ? 32 : 40;
+  static constexpr int kProducer = kTile.math_groups() >= 3 ? 32 : 24;
   static constexpr int kShare =
       (kAtLaunch * (kTile.math_groups() + 1) - kProducer) / kTile.math_groups() / 8 * 8;
   static constexpr int kMath = kShare > 240 ? 240 : kShare;

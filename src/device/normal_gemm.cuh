@@ -41,10 +41,20 @@ struct NormalMath {
 
   const Ring<kTile>& ring;
   const MathWarp warp;
-  Place place{0};
+  const uint64_t rows, cols;  // descriptors of the warpgroup's first pieces in stage 0
+  const uint32_t sfa, sfb;    // addresses of the lane's first SFA and of the first SFB there
+  MathPlace<kTile> place;
 
   __device__ __forceinline__ NormalMath(const Ring<kTile>& its_ring, MathWarp its_place)
-      : ring(its_ring), warp(its_place) {}
+      : ring(its_ring),
+        warp(its_place),
+        rows(
+            ptx::descriptor(ring.row_tile(0, 0) + warp.row_group * kRowPieces * 64 * abi::kBlockK)),
+        cols(ptx::descriptor(ring.col_tile(0, 0) +
+                             warp.col_group * kColPieces * kWidth * abi::kBlockK)),
+        sfa(ring.sfa(0, 0) +
+            (warp.row_group * kRowPieces * 64 + warp.quarter * 16 + (warp.lane >> 2)) * 4),
+        sfb(ring.sfb(0, 0)) {}
 
   __device__ __forceinline__ void wait_full() const {
     ptx::mbarrier_wait(ring.full + 8 * place.stage, place.parity);
@@ -61,74 +71,82 @@ struct NormalMath {
     }
   }
 
-  __device__ __forceinline__ uint32_t row_piece(uint32_t stage, int r) const {
-    return ring.row_tile(stage, 0) + (warp.row_group * kRowPieces + r) * 64 * abi::kBlockK;
+  // Pieces of the stage at `tiles`.
+  __device__ __forceinline__ uint64_t row_piece(uint32_t tiles, int r) const {
+    return rows + (tiles + r * ptx::descriptor_step(64 * abi::kBlockK));
   }
-  __device__ __forceinline__ uint32_t col_piece(uint32_t stage, int c) const {
-    return ring.col_tile(stage, 0) + (warp.col_group * kColPieces + c) * kWidth * abi::kBlockK;
+  __device__ __forceinline__ uint64_t col_piece(uint32_t tiles, int c) const {
+    return cols + (tiles + c * ptx::descriptor_step(kWidth * abi::kBlockK));
   }
 
   struct PieceScales {
     float upper, lower, sfb[3];
   };
   template <int kBlocks>
-  __device__ __forceinline__ PieceScales scales(uint32_t stage, int r, uint32_t sfb_slot) const {
+  __device__ __forceinline__ PieceScales load_scales(uint32_t scales, int r,
+                                                     uint32_t sfb_slot) const {
     PieceScales s;
-    const uint32_t row =
-        (warp.row_group * kRowPieces + r) * 64 + warp.quarter * 16 + (warp.lane >> 2);
-    const uint32_t sfa = ring.sfa(stage, 0) + row * 4;
-    s.upper = ptx::load_shared(sfa);
-    s.lower = ptx::load_shared(sfa + 32);
+    s.upper = ptx::load_shared(sfa + scales + r * 256);
+    s.lower = ptx::load_shared(sfa + scales + r * 256 + 32);
 #pragma unroll
     for (int i = 0; i < kBlocks; ++i)
-      s.sfb[i] = ptx::load_shared(ring.sfb(stage, 0) + (sfb_slot + i) * 4);
+      s.sfb[i] = ptx::load_shared(sfb + scales + (sfb_slot + i) * 4);
     return s;
   }
 
+  static __device__ __forceinline__ void clear(float (&x)[kAcc]) {
+#pragma unroll
+    for (int i = 0; i < kAcc; ++i) x[i] = 0.0f;
+  }
+
   // `count` K-blocks into acc. kOffset: where the pieces start modulo 128 columns. sfb_slot: of
-  // piece c.
-  template <int kOffset>
+  // piece c. With two pieces, early() runs under the tile's first WGMMA, when acc[1] may still hold
+  // the last tile, and late() under its last one, when acc[0] is complete.
+  template <int kOffset, typename Early, typename Late>
   __device__ __forceinline__ void k_loop(float (&acc)[kPieces][kAcc], int count,
-                                         const uint32_t (&sfb_slot)[kColPieces]) {
+                                         const uint32_t (&sfb_slot)[kColPieces], Early early,
+                                         Late late) {
     constexpr int kBlocks = kSfbBlocks<kOffset, kWidth>;
     if (count == 0) return;
     if constexpr (kTile.sets == 1) {
       float product[kAcc];
-      wait_full();
-#pragma unroll 1
-      for (int i = 0; i < count; ++i) {
-        const uint32_t stage = place.stage;
+      const auto block = [&]<bool kFirst>(bool is_last) {
+        const uint32_t stage = place.stage, tiles = place.tiles, scales = place.scales;
         place.advance(ring.stages);
 #pragma unroll
-        for (int r = 0; r < kRowPieces; ++r) {
-#pragma unroll
-          for (int c = 0; c < kColPieces; ++c) {
-            const bool last = r == kRowPieces - 1 && c == kColPieces - 1;
-            ptx::multiply_block<kWidth>(product, row_piece(stage, r), col_piece(stage, c));
-            const PieceScales s = scales<kBlocks>(stage, r, sfb_slot[c]);
-            if (last && i + 1 < count) wait_full();
-            ptx::wgmma_wait<0>();
-            ptx::hold(product);
-            if (last) release(stage);
-            promote_normal<kOffset, kWidth>(acc[r * kColPieces + c], product, s.upper, s.lower,
-                                            s.sfb);
-          }
+        for (int i = 0; i < kPieces; ++i) {
+          const int r = i / kColPieces, c = i % kColPieces;
+          ptx::multiply_block<kWidth>(product, row_piece(tiles, r), col_piece(tiles, c));
+          const PieceScales s = load_scales<kBlocks>(scales, r, sfb_slot[c]);
+          if (kPieces == 2 && kFirst && i == 0) early();
+          if (kPieces == 2 && is_last && i == 1) late();
+          if (i == kPieces - 1 && !is_last) wait_full();
+          ptx::wgmma_wait<0>();
+          ptx::hold(product);
+          if (i == kPieces - 1) release(stage);
+          if (kFirst) clear(acc[i]);
+          promote_normal<kOffset, kWidth>(acc[i], product, s.upper, s.lower, s.sfb);
         }
-      }
+      };
+      wait_full();
+      int i = 0;
+      if constexpr (kPieces == 2) block.template operator()<true>(count == ++i);
+#pragma unroll 1
+      for (; i < count; ++i) block.template operator()<false>(i + 1 == count);
     } else {
       float even[kAcc], odd[kAcc];
-      uint32_t retiring = place.stage;
+      MathPlace<kTile> retiring = place;
       const auto issue = [&](float(&product)[kAcc]) {
         wait_full();
-        ptx::multiply_block<kWidth>(product, row_piece(place.stage, 0), col_piece(place.stage, 0));
+        ptx::multiply_block<kWidth>(product, row_piece(place.tiles, 0), col_piece(place.tiles, 0));
         place.advance(ring.stages);
       };
       const auto retire = [&]<int kPending>(float(&product)[kAcc]) {
-        const PieceScales s = scales<kBlocks>(retiring, 0, sfb_slot[0]);
+        const PieceScales s = load_scales<kBlocks>(retiring.scales, 0, sfb_slot[0]);
         ptx::wgmma_wait<kPending>();
         ptx::hold(product);
-        release(retiring);
-        if (++retiring == ring.stages) retiring = 0;
+        release(retiring.stage);
+        retiring.advance(ring.stages);
         promote_normal<kOffset, kWidth>(acc[0], product, s.upper, s.lower, s.sfb);
       };
       issue(even);
@@ -151,69 +169,88 @@ struct NormalMath {
   }
 
   // One K loop for every offset that pieces of this width can start at.
-  template <int kCase = 0>
-  __device__ __forceinline__ void multiply(float (&acc)[kPieces][kAcc], int count, int n0) {
+  template <int kCase = 0, typename Early, typename Late>
+  __device__ __forceinline__ void multiply(float (&acc)[kPieces][kAcc], int count, int n0,
+                                           Early early, Late late) {
     const int col0 = n0 + warp.col_group * kColPieces * kWidth;
-    if constexpr (kCase + 1 < kOffsetCases<kWidth>) {
+    // Widths that divide 128 never straddle two blocks, whatever their offset.
+    constexpr bool kNeverStraddles = 128 % kWidth == 0;
+    if constexpr (!kNeverStraddles && kCase + 1 < kOffsetCases<kWidth>) {
       static_assert(kColPieces == 1, "pieces of one warpgroup must start at the same offset");
       if ((col0 & 127) != kCase * kOffsetStep<kWidth>) {
-        multiply<kCase + 1>(acc, count, n0);
+        multiply<kCase + 1>(acc, count, n0, early, late);
         return;
       }
     }
     uint32_t slot[kColPieces];
 #pragma unroll
-    for (int c = 0; c < kColPieces; ++c) slot[c] = ((col0 + c * kWidth) >> 7) - (n0 >> 7);
-    // Widths that divide 128 never straddle two blocks, whatever their offset.
-    constexpr bool kNeverStraddles = 128 % kWidth == 0;
-    k_loop<kNeverStraddles ? 0 : kCase * kOffsetStep<kWidth>>(acc, count, slot);
+    for (int c = 0; c < kColPieces; ++c) {
+      slot[c] = kTile.tile_n % 128 == 0 ? (warp.col_group * kColPieces + c) * kWidth / 128
+                                        : ((col0 + c * kWidth) >> 7) - (n0 >> 7);
+    }
+    k_loop<kNeverStraddles ? 0 : kCase * kOffsetStep<kWidth>>(acc, count, slot, early, late);
   }
 
   // ---- D
   // ------------------------------------------------------------------------------------------
 
-  // Boxes of 16 rows by 64 (32) columns, staged with the copy engine's swizzle, one warp by itself.
+  // Boxes of 16 rows by 64 (32) columns, staged with the copy engine's swizzle, each warp by
+  // itself. Box i of a piece holds its columns from i * kBoxCols on.
   static constexpr int kBoxCols = kWidth % 64 == 0 ? 64 : 32, kBoxBytes = 16 * kBoxCols * 2,
-                       kBoxes = abi::staging_boxes(kTile) * abi::kStagingBytes / kBoxBytes;
+                       kBoxes = kWidth / kBoxCols,  // of a piece
+      kRoom = abi::staging_boxes(kTile) * abi::kStagingBytes / kBoxBytes;
 
   template <bool kF16>
-  __device__ __forceinline__ void store_boxes(const float (&acc)[kPieces][kAcc],
-                                              const KernelParams& p, const TileAt& at,
-                                              uint32_t staging) const {
+  __device__ __forceinline__ void write_box(const float* acc, uint32_t to) const {
     const auto pack = [](float x, float y) {
       return kF16 ? ptx::pack_f16(x, y) : ptx::pack_bf16(x, y);
     };
     const int row = warp.lane & 15, half = warp.lane >> 4;
     // 16-byte chunk index ^ row, over as many bits as a row has chunks.
     const uint32_t twist = kBoxCols == 64 ? row & 7 : (row >> 1) & 3;
-    int box = 0;
 #pragma unroll
-    for (int r = 0; r < kRowPieces; ++r) {
+    for (int j = 0; j < kBoxCols / 8; j += 2) {
+      const float* x = acc + 4 * j;
+      const uint32_t address = to + row * kBoxCols * 2 + (((j + half) ^ twist) << 4);
+      ptx::store_matrices(address, pack(x[0], x[1]), pack(x[2], x[3]), pack(x[4], x[5]),
+                          pack(x[6], x[7]));
+    }
+  }
+
+  // A piece, as many boxes at a time as the staging holds: every group of them costs a fence.
+  template <bool kF16, int kPiece>
+  __device__ __forceinline__ void store_piece(const float (&acc)[kAcc], const KernelParams& p,
+                                              const TileAt& at, uint32_t staging) const {
+    constexpr int kRow = kPiece / kColPieces * 64, kCol = kPiece % kColPieces * kWidth;
 #pragma unroll
-      for (int c = 0; c < kColPieces; ++c) {
-        const float* a = acc[r * kColPieces + c];
+    for (int group = 0; group < kBoxes; group += kRoom) {
+      // NOTE: without this wait boxes that the copy engine still reads are overwritten.
+      if (warp.lane == 0) ptx::wait_stores_read<0>();
+      __syncwarp();
 #pragma unroll
-        for (int col = 0; col < kWidth; col += kBoxCols, ++box) {
-          const uint32_t to = staging + box % kBoxes * kBoxBytes;
-          // NOTE: without this wait the box that the copy engine still reads is overwritten.
-          if (warp.lane == 0) ptx::wait_stores_read<kBoxes - 1>();
-          __syncwarp();
+      for (int b = group; b < group + kRoom && b < kBoxes; ++b)
+        write_box<kF16>(acc + b * (kBoxCols / 2), staging + (b - group) * kBoxBytes);
+      ptx::fence_async_proxy();
+      __syncwarp();
+      if (warp.lane == 0) {
 #pragma unroll
-          for (int j = 0; j < kBoxCols / 8; j += 2) {
-            const float* x = a + 4 * (col / 8 + j);
-            const uint32_t address = to + row * kBoxCols * 2 + (((j + half) ^ twist) << 4);
-            ptx::store_matrices(address, pack(x[0], x[1]), pack(x[2], x[3]), pack(x[4], x[5]),
-                                pack(x[6], x[7]));
-          }
-          ptx::fence_async_proxy();
-          __syncwarp();
-          if (warp.lane == 0) {
-            ptx::store_box(p.d, at.n0 + (warp.col_group * kColPieces + c) * kWidth + col,
-                           at.m0 + (warp.row_group * kRowPieces + r) * 64 + warp.quarter * 16,
-                           at.batch, to);
-          }
+        for (int b = group; b < group + kRoom && b < kBoxes; ++b) {
+          ptx::store_box(p.d, at.n0 + warp.col_group * kColPieces * kWidth + kCol + b * kBoxCols,
+                         at.m0 + warp.row_group * kRowPieces * 64 + kRow + warp.quarter * 16,
+                         at.batch, staging + (b - group) * kBoxBytes);
         }
+        ptx::commit_stores();
       }
+    }
+  }
+  template <int kPiece>
+  __device__ __forceinline__ void store_piece(const float (&acc)[kPieces][kAcc],
+                                              const KernelParams& p, const TileAt& at,
+                                              uint32_t staging) const {
+    if (p.d_type == ElementType::kF16) {
+      store_piece<true, kPiece>(acc[kPiece], p, at, staging);
+    } else {
+      store_piece<false, kPiece>(acc[kPiece], p, at, staging);
     }
   }
 
@@ -239,20 +276,42 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
   const bool exchanges = kTile.splits_over_cluster() && p.cluster_split > 1;
   constexpr int kUnits = Math::kPieces * Math::kAcc / 4;
 
+  // NOTE: in a register; the compiler would read constant memory in the K loop.
+  uint32_t boxes = p.store == StorePath::kCopyEngine;
+  asm volatile("" : "+r"(boxes));
+  const auto no_hook = [] {};
+  float acc[Math::kPieces][Math::kAcc];
 #pragma unroll 1
   for (uint32_t unit = ptx::cluster_id(); unit < p.order.units; unit += ptx::cluster_count()) {
     const TileAt at = locate<kTile>(p, unit, rank);
     const bool last = unit + ptx::cluster_count() >= p.order.units;
-    float acc[Math::kPieces][Math::kAcc];
-    const auto clear = [&] {
+    if constexpr (Math::kPieces == 2) {
+      if (range.last == 0) {
 #pragma unroll
-      for (int i = 0; i < Math::kPieces; ++i) {
-#pragma unroll
-        for (int j = 0; j < Math::kAcc; ++j) acc[i][j] = 0.0f;
+        for (int i = 0; i < Math::kPieces; ++i) math.clear(acc[i]);
       }
-    };
-    clear();
-    if constexpr (kTile.sequential) {
+      math.multiply(
+          acc, range.last - range.first, at.n0,
+          [&] {
+            // The second piece of the last tile leaves under the first WGMMA of this one.
+            if (boxes && unit >= ptx::cluster_count()) {
+              math.template store_piece<1>(acc, p,
+                                           locate<kTile>(p, unit - ptx::cluster_count(), rank),
+                                           staging);
+            }
+          },
+          [&] {
+            if (boxes) math.template store_piece<0>(acc, p, at, staging);
+          });
+      if (boxes) {
+        // NOTE: known to be the loop's last pass, the compiler moves this behind the loop, and
+        // ptxas then drops setmaxnreg silently and spills.
+        uint32_t flush = last;
+        asm volatile("" : "+r"(flush));
+        if (flush) math.template store_piece<1>(acc, p, at, staging);
+        continue;
+      }
+    } else if constexpr (kTile.sequential) {
       // Ranges one after the other; empty ones do not take part in the sum.
       float sum[Math::kAcc];
       bool first = true;
@@ -260,8 +319,8 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
       for (int i = 0; i < p.split; ++i) {
         const abi::BlockRange part = p.cut.range(i);
         if (part.first == part.last) continue;
-        clear();
-        math.multiply(acc, part.last - part.first, at.n0);
+        math.clear(acc[0]);
+        math.multiply(acc, part.last - part.first, at.n0, no_hook, no_hook);
 #pragma unroll
         for (int j = 0; j < Math::kAcc; ++j)
           sum[j] = first ? acc[0][j] : __fadd_rn(sum[j], acc[0][j]);
@@ -270,7 +329,8 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
 #pragma unroll
       for (int j = 0; j < Math::kAcc; ++j) acc[0][j] = first ? 0.0f : sum[j];
     } else {
-      math.multiply(acc, range.last - range.first, at.n0);
+      math.clear(acc[0]);
+      math.multiply(acc, range.last - range.first, at.n0, no_hook, no_hook);
     }
 
     if (exchanges) {
@@ -279,14 +339,10 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
           return math.unit_row(i) / 16 * Exchange<kTile>::kColUnits + math.unit_col(i) / 8;
         });
       }
-    } else if (p.store == StorePath::kCopyEngine) {
-      if (p.d_type == ElementType::kF16) {
-        math.template store_boxes<true>(acc, p, at, staging);
-      } else {
-        math.template store_boxes<false>(acc, p, at, staging);
-      }
+    } else if (Math::kPieces == 1 && boxes) {
+      math.template store_piece<0>(acc, p, at, staging);
     } else {
-      // NOTE: the warp's staging is shared with store_boxes(), but a launch takes one path only.
+      // NOTE: the warp's staging is shared with store_piece(), but a launch takes one path only.
       write_units<kTile, kUnits>(Writer<kTile>(p, at, lane), &acc[0][0], staging, lane,
                                  [&](int i, int& row, int& col) {
                                    row = at.m0 + math.unit_row(i);

@@ -30,11 +30,18 @@ struct SwappedMath {
   static constexpr int kWidth = kTile.piece_cols(), kAcc = kWidth / 2;
 
   const Ring<kTile>& ring;
-  const int row_group, lane;
-  Place place{0};
+  const int lane;
+  const uint64_t rows, cols;  // descriptors of the warpgroup's first K-block in stage 0
+  const uint32_t sfa, sfb;    // addresses of the lane's first SFA and of the first SFB there
+  MathPlace<kTile> place;
 
-  __device__ __forceinline__ SwappedMath(const Ring<kTile>& its_ring, int its_rows, int lane_id)
-      : ring(its_ring), row_group(its_rows), lane(lane_id) {}
+  __device__ __forceinline__ SwappedMath(const Ring<kTile>& its_ring, int row_group, int lane_id)
+      : ring(its_ring),
+        lane(lane_id),
+        rows(ptx::descriptor(ring.row_tile(0, 0) + row_group * 64 * abi::kBlockK)),
+        cols(ptx::descriptor(ring.col_tile(0, 0))),
+        sfa(ring.sfa(0, 0) + (lane & 3) * 8),
+        sfb(ring.sfb(0, 0)) {}
 
   __device__ __forceinline__ void wait_full() const {
     ptx::mbarrier_wait(ring.full + 8 * place.stage, place.parity);
@@ -44,21 +51,23 @@ struct SwappedMath {
   __device__ __forceinline__ void release(uint32_t stage) const {
     if (lane == 0) ptx::mbarrier_arrive(ring.empty + 8 * stage);
   }
-  __device__ __forceinline__ void start(float (&product)[kAcc], uint32_t stage, int block) const {
+  __device__ __forceinline__ void start(float (&product)[kAcc], uint32_t tiles, int block) const {
     ptx::multiply_block<kWidth>(product,
-                                ring.row_tile(stage, block) + row_group * 64 * abi::kBlockK,
-                                ring.col_tile(stage, block));
+                                rows + (tiles + block * ptx::descriptor_step(Ring<kTile>::kBBytes)),
+                                cols +
+                                    (tiles + block * ptx::descriptor_step(Ring<kTile>::kABytes)));
   }
   struct Scales {
     float2 sfa[kWidth / 8];
     float sfb;
   };
-  __device__ __forceinline__ Scales scales(uint32_t stage, int block, uint32_t sfb_slot) const {
+  __device__ __forceinline__ Scales load_scales(uint32_t scales, int block,
+                                                uint32_t sfb_slot) const {
     Scales s;
-    const uint32_t sfa = ring.sfa(stage, block) + (lane & 3) * 8;
 #pragma unroll
-    for (int j = 0; j < kWidth / 8; ++j) s.sfa[j] = ptx::load_shared2(sfa + 32 * j);
-    s.sfb = ptx::load_shared(ring.sfb(stage, block) + sfb_slot * 4);
+    for (int j = 0; j < kWidth / 8; ++j)
+      s.sfa[j] = ptx::load_shared2(sfa + scales + block * kTile.tile_m * 4 + 32 * j);
+    s.sfb = ptx::load_shared(sfb + scales + (block * abi::kSfbSlots + sfb_slot) * 4);
     return s;
   }
 
@@ -73,8 +82,8 @@ struct SwappedMath {
 #pragma unroll
         for (int b = 0; b < kTile.blocks; ++b) {
           if (b < left) {
-            start(product, place.stage, b);
-            const Scales s = scales(place.stage, b, sfb_slot);
+            start(product, place.tiles, b);
+            const Scales s = load_scales(place.scales, b, sfb_slot);
             ptx::wgmma_wait<0>();
             ptx::hold(product);
             if (b == kTile.blocks - 1) release(place.stage);
@@ -87,23 +96,23 @@ struct SwappedMath {
       }
     } else {
       float even[kAcc], odd[kAcc];
-      uint32_t retiring = place.stage;
+      MathPlace<kTile> retiring = place;
       int issued = 0, retired = 0;
       // kSlot: which K-block of a stage the set always works on (kSlot < blocks).
       const auto issue = [&]<int kSlot>(float(&product)[kAcc]) {
         if (kSlot == 0) wait_full();
-        start(product, place.stage, kSlot);
+        start(product, place.tiles, kSlot);
         ++issued;
         if (kSlot == kTile.blocks - 1 || issued == count) place.advance(ring.stages);
       };
       const auto retire = [&]<int kSlot, int kPending>(float(&product)[kAcc]) {
-        const Scales s = scales(retiring, kSlot, sfb_slot);
+        const Scales s = load_scales(retiring.scales, kSlot, sfb_slot);
         ptx::wgmma_wait<kPending>();
         ptx::hold(product);
         ++retired;
         if (kSlot == kTile.blocks - 1 || retired == count) {
-          release(retiring);
-          if (++retiring == ring.stages) retiring = 0;
+          release(retiring.stage);
+          retiring.advance(ring.stages);
         }
         promote_swapped<kWidth>(acc, product, s.sfa, s.sfb);
       };

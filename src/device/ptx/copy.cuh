@@ -27,16 +27,20 @@ __device__ __forceinline__ void copy_box_multicast(uint32_t to, const abi::Tenso
       "l"(&map), "r"(x), "r"(y), "r"(z), "r"(bar), "h"(ranks)
       : "memory");
 }
-// A box out of shared memory; parts outside the tensor are not written. One bulk group of its own.
+// A box out of shared memory; parts outside the tensor are not written. Part of the bulk group that
+// the next commit_stores() closes.
 __device__ __forceinline__ void store_box(const abi::TensorMap& map, int x, int y, int z,
                                           uint32_t from) {
   asm volatile(
-      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];\n"
-      "cp.async.bulk.commit_group;" ::"l"(&map),
+      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], "
+      "[%4];" ::"l"(&map),
       "r"(x), "r"(y), "r"(z), "r"(from)
       : "memory");
 }
-// Until at most kPending of this thread's stores still read shared memory.
+__device__ __forceinline__ void commit_stores() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+// Until at most kPending of this thread's groups of stores still read shared memory.
 template <int kPending>
 __device__ __forceinline__ void wait_stores_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
@@ -109,12 +113,12 @@ __device__ __forceinline__ uint32_t transpose_matrix(uint32_t a) {
 // NaN becomes 0x7fff, subnormals are kept.
 __device__ __forceinline__ uint32_t pack_bf16(float low, float high) {
   uint32_t d;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));
+  asm volatile("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));
   return d;
 }
 __device__ __forceinline__ uint32_t pack_f16(float low, float high) {
   uint32_t d;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));
+  asm volatile("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));
   return d;
 }
 

@@ -36,11 +36,15 @@ __device__ __forceinline__ void hold(float (&d)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 
-// One K-block (four instructions of 32) into d, from zero, as one group.
+// What a descriptor grows by when its tile moves by so many bytes.
+__device__ constexpr uint32_t descriptor_step(int bytes) {
+  return static_cast<uint32_t>(bytes) >> 4;
+}
+
+// One K-block (four instructions of 32) into d, from zero, as one group. `a` (64 rows) and `b` are
+// descriptors.
 template <int kWidth>
-__device__ __forceinline__ void multiply_block(float (&d)[kWidth / 2], uint32_t rows,
-                                               uint32_t cols) {
-  const uint64_t a = descriptor(rows), b = descriptor(cols);
+__device__ __forceinline__ void multiply_block(float (&d)[kWidth / 2], uint64_t a, uint64_t b) {
   hold(d);
   wgmma_fence();
 #pragma unroll
