@@ -169,25 +169,24 @@ class Exchange {
   __device__ __forceinline__ Exchange(const KernelParams& params, uint32_t base, uint32_t cta_rank)
       : p(params),
         buffer(base + params.exchange),
-        full(base + params.barriers + 16 * kTile.k_groups * params.stages),
+        full(base + params.barriers + abi::exchange_barriers(kTile, params.stages)),
         free(full + 8),
         rank(cta_rank),
         ctas(params.cluster_split),
         ranges(ctas * kTile.k_groups) {
     first = static_cast<int>(rank) * p.share;
-    count = min(p.share, kUnits - first);
-    if (count < 0) count = 0;
+    count = abi::owned_units(kTile, p.share, first);
   }
 
   // One thread, before the cluster's first barrier.
   static __device__ __forceinline__ void init(const KernelParams& p, uint32_t base) {
-    const uint32_t full = base + p.barriers + 16 * kTile.k_groups * p.stages;
+    const uint32_t full = base + p.barriers + abi::exchange_barriers(kTile, p.stages);
     ptx::mbarrier_init(full, abi::exchange_full_arrivals());
     ptx::mbarrier_init(full + 8, abi::exchange_free_arrivals(kTile, p.cluster_split));
   }
   // One thread: the next tile's bytes.
   __device__ __forceinline__ void announce() const {
-    ptx::mbarrier_arrive_expect(full, count * ranges * abi::kUnitBytes);
+    ptx::mbarrier_arrive_expect(full, abi::exchanged_bytes(count, ranges));
   }
 
   // All math warps, at the end of their K range; last_tile: of this CTA. unit_of(i): number of the
@@ -222,13 +221,13 @@ class Exchange {
       }
     } else {
       // NOTE: the other pipelines may still be reading the last tile's sums.
-      if (tile > 0) ptx::named_sync(kBarrier, 32 * kWarps);
+      if (tile > 0) ptx::named_sync(kBarrier, abi::math_threads(kTile));
 #pragma unroll
       for (int i = 0; i < kMyUnits; ++i) {
         ptx::store_shared4(buffer + slot + unit_of(i) * ranges * abi::kUnitBytes,
                            crossed(acc + 4 * i));
       }
-      ptx::named_sync(kBarrier, 32 * kWarps);
+      ptx::named_sync(kBarrier, abi::math_threads(kTile));
     }
     write(warp, lane, at);
     // NOTE: not after the last tile: an arrival that is still under way when its CTA has left is a

@@ -27,7 +27,7 @@ struct RegisterSplit {
 template <TileConfig kTile>
 __device__ __forceinline__ void gemm(const KernelParams& p) {
   constexpr int kMathWarps = kTile.math_warps();
-  constexpr int kReadyThreads = 32 * (kMathWarps + kTile.producer_warps());
+  constexpr int kReadyThreads = abi::ready_threads(kTile);
   static_assert(kTile.cols() % 8 == 0 && kTile.rows() % 64 == 0, "a tile is whole WGMMA pieces");
   static_assert(!kTile.normal() || kTile.piece_cols() % 32 == 0, "boxes of D are 32 or 64 columns");
   // NOTE: through a shuffle, so that the compiler knows the warp index to be uniform and keeps

@@ -30,16 +30,14 @@ template <TileConfig kTile>
 struct Ring {
   static constexpr abi::SmemLayout kLayout = abi::make_smem_layout(kTile, 1);
   static constexpr uint32_t kStageBytes = kLayout.stage_bytes, kScaleBytes = kLayout.scale_bytes;
-  static constexpr uint32_t kABytes = kLayout.a_bytes, kBBytes = kLayout.b_bytes;
-  static constexpr uint32_t kSfbOffset = kLayout.sfb_offset;
 
   uint32_t tiles, scales, full, empty, stages;
 
   __device__ __forceinline__ Ring(const KernelParams& p, uint32_t base, int pipeline)
       : tiles(base + pipeline * p.stages * kStageBytes),
         scales(base + p.scales + pipeline * p.stages * kScaleBytes),
-        full(base + p.barriers + 8 * pipeline * p.stages),
-        empty(full + 8 * kTile.k_groups * p.stages),
+        full(base + p.barriers + abi::full_barriers(p.stages, pipeline)),
+        empty(full + abi::empty_after_full(kTile, p.stages)),
         stages(p.stages) {
     // NOTE: keeps the count in a register; read from constant memory in the K loop it costs 2-4 %
     // at large M (measured on the prototype).
@@ -49,17 +47,17 @@ struct Ring {
   // K-block b of stage s, on WGMMA's 64-row side and on its N side.
   __device__ __forceinline__ uint32_t row_tile(uint32_t s, int b) const {
     return tiles + s * kStageBytes +
-           (kTile.normal() ? b * kABytes : kTile.blocks * kABytes + b * kBBytes);
+           (kTile.normal() ? abi::a_tile(kTile, b) : abi::b_tile(kTile, b));
   }
   __device__ __forceinline__ uint32_t col_tile(uint32_t s, int b) const {
     return tiles + s * kStageBytes +
-           (kTile.normal() ? kTile.blocks * kABytes + b * kBBytes : b * kABytes);
+           (kTile.normal() ? abi::b_tile(kTile, b) : abi::a_tile(kTile, b));
   }
   __device__ __forceinline__ uint32_t sfa(uint32_t s, int b) const {
-    return scales + s * kScaleBytes + b * kTile.tile_m * 4;
+    return scales + s * kScaleBytes + abi::sfa_slot(kTile, b);
   }
   __device__ __forceinline__ uint32_t sfb(uint32_t s, int b) const {
-    return scales + s * kScaleBytes + kSfbOffset + b * abi::kSfbSlots * 4;
+    return scales + s * kScaleBytes + abi::sfb_slot(kTile, b);
   }
 };
 
@@ -91,24 +89,17 @@ struct MathPlace : Place {
 };
 
 // One tile's coordinates for this CTA.
-struct TileAt {
-  int m0, n0, batch;
-};
+using abi::TileAt;
 template <TileConfig kTile>
 __device__ __forceinline__ TileAt locate(const KernelParams& p, uint32_t unit, uint32_t rank) {
-  const abi::Unit u = p.order.decode(unit);
-  const uint32_t m = kTile.cluster_m > 1 ? u.m * kTile.cluster_m + rank : u.m;
-  const uint32_t n = kTile.cluster_n > 1 ? u.n * kTile.cluster_n + rank : u.n;
-  return {static_cast<int>(m * kTile.tile_m), static_cast<int>(n * kTile.tile_n),
-          static_cast<int>(u.batch)};
+  return abi::tile_at(kTile, p.order, unit, rank);
 }
 
 // K-blocks that pipeline `group` of CTA `rank` walks.
 template <TileConfig kTile>
 __device__ __forceinline__ abi::BlockRange my_range(const KernelParams& p, uint32_t rank,
                                                     int group) {
-  if (kTile.sequential || p.split == 1) return {0, p.k_blocks};
-  return p.cut.range((kTile.multicast() > 1 ? 0 : rank) * kTile.k_groups + group);
+  return abi::pipeline_range(kTile, p.cut, p.k_blocks, p.split, rank, group);
 }
 
 template <TileConfig kTile>

@@ -35,11 +35,22 @@ struct SmemLayout {
 
 OCTET_HD constexpr int operand_bytes(int tile) { return tile * kBlockK; }
 
+// In a scale slot: SFA of all K-blocks of the stage first (one copy-engine box), then their SFB.
+OCTET_HD constexpr int sfb_offset(const TileConfig& t) {
+  return round_up(t.blocks * t.tile_m * 4, 16);
+}
+
 // Units of 16 x 8 partial sums in a tile, and how many of them each CTA of a cluster receives: CTA
 // o owns units [o * share, (o + 1) * share) as far as there are any.
 OCTET_HD constexpr int tile_units(const TileConfig& t) { return t.tile_m * t.tile_n / 128; }
 OCTET_HD constexpr int unit_share(const TileConfig& t, int cluster_split) {
   return (tile_units(t) + cluster_split - 1) / cluster_split;
+}
+// Units that a CTA owns whose first one is `first`; none where the shares before have them all.
+OCTET_HD constexpr int owned_units(const TileConfig& t, int share, int first) {
+  const int left = tile_units(t) - first;
+  const int count = share < left ? share : left;
+  return count < 0 ? 0 : count;
 }
 
 // Boxes of D that a math warp may have under way: two where the second costs no stage of the ring,
@@ -58,8 +69,7 @@ OCTET_HD constexpr SmemLayout layout_with(const TileConfig& t, int cluster_split
   s.a_bytes = operand_bytes(t.tile_m);
   s.b_bytes = operand_bytes(t.tile_n);
   s.stage_bytes = t.blocks * (s.a_bytes + s.b_bytes);
-  // SFA of all K-blocks of the stage first (one copy-engine box), then their SFB.
-  s.sfb_offset = round_up(t.blocks * t.tile_m * 4, 16);
+  s.sfb_offset = sfb_offset(t);
   s.scale_bytes = round_up(s.sfb_offset + t.blocks * kSfbSlots * 4, 128);
   const int exchange = exchange_bytes(t, cluster_split, boxes);
   const int room =
@@ -85,6 +95,28 @@ OCTET_HD constexpr SmemLayout make_smem_layout(const TileConfig& t, int cluster_
   return layout_with(t, cluster_split, staging_boxes(t));
 }
 
+// Offsets in a stage: of K-block `block` of A and of B; in a scale slot: of its SFA and its SFB.
+OCTET_HD constexpr int a_tile(const TileConfig& t, int block) {
+  return block * operand_bytes(t.tile_m);
+}
+OCTET_HD constexpr int b_tile(const TileConfig& t, int block) {
+  return t.blocks * operand_bytes(t.tile_m) + block * operand_bytes(t.tile_n);
+}
+OCTET_HD constexpr int sfa_slot(const TileConfig& t, int block) { return block * t.tile_m * 4; }
+OCTET_HD constexpr int sfb_slot(const TileConfig& t, int block) {
+  return sfb_offset(t) + block * kSfbSlots * 4;
+}
+
+// Offsets among the barriers, with `stages` of one pipeline: where a pipeline's `full` begin, how
+// far behind them its `empty` lie, and where the two of the exchange are.
+OCTET_HD constexpr int full_barriers(int stages, int pipeline) { return 8 * pipeline * stages; }
+OCTET_HD constexpr int empty_after_full(const TileConfig& t, int stages) {
+  return 8 * t.k_groups * stages;
+}
+OCTET_HD constexpr int exchange_barriers(const TileConfig& t, int stages) {
+  return 16 * t.k_groups * stages;
+}
+
 // Arrivals that complete a phase of a stage's `full` barrier: the two threads that announce the
 // copy engine's bytes, and the lanes that bring scales with plain asynchronous loads.
 OCTET_HD constexpr int full_arrivals(bool plain_sfa) {
@@ -101,6 +133,12 @@ OCTET_HD constexpr int exchange_full_arrivals() { return 1; }
 OCTET_HD constexpr int exchange_free_arrivals(const TileConfig& t, int cluster_split) {
   return t.math_warps() * cluster_split;
 }
+// Threads of the named barriers: of all roles when a stage's barriers exist; of the math warps
+// between writing and reading partial sums inside a CTA.
+OCTET_HD constexpr int ready_threads(const TileConfig& t) {
+  return 32 * (t.math_warps() + t.producer_warps());
+}
+OCTET_HD constexpr int math_threads(const TileConfig& t) { return 32 * t.math_warps(); }
 
 // Bytes of one stage with `blocks` K-blocks in it: of B, and of A with SFA, whose box always spans
 // the stage.
@@ -109,6 +147,10 @@ OCTET_HD constexpr int weight_bytes(const TileConfig& t, int blocks) {
 }
 OCTET_HD constexpr int activation_bytes(const TileConfig& t, int blocks, bool plain_sfa) {
   return blocks * operand_bytes(t.tile_m) + (plain_sfa ? 0 : t.blocks * t.tile_m * 4);
+}
+// Bytes of the partial sums of `units` units that a CTA receives from all ranges of K.
+OCTET_HD constexpr int exchanged_bytes(int units, int ranges) {
+  return units * ranges * kUnitBytes;
 }
 
 }  // namespace oct::abi

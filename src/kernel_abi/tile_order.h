@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernel_abi/divisor.h"
+#include "kernel_abi/tile_config.h"
 
 namespace oct::abi {
 
@@ -55,6 +56,20 @@ constexpr TileOrder make_tile_order(uint32_t um, uint32_t un, uint32_t batches, 
   return order;
 }
 
+// Where the tile of CTA `rank` of a cluster begins on D: the CTAs of a multicast take neighbours,
+// those that share K the same one.
+struct TileAt {
+  int m0, n0, batch;
+};
+OCTET_HD constexpr TileAt tile_at(const TileConfig& t, const TileOrder& order, uint32_t unit,
+                                  uint32_t rank) {
+  const Unit u = order.decode(unit);
+  const uint32_t m = t.cluster_m > 1 ? u.m * t.cluster_m + rank : u.m;
+  const uint32_t n = t.cluster_n > 1 ? u.n * t.cluster_n + rank : u.n;
+  return {static_cast<int>(m * t.tile_m), static_cast<int>(n * t.tile_n),
+          static_cast<int>(u.batch)};
+}
+
 // K-blocks of range i when n of them are cut into S ranges: [floor(n i / S), floor(n (i+1) / S)),
 // as docs/numerics.md section 2 says. With n = q S + r that is q i + floor(r i / S), so the device
 // needs no division.
@@ -72,6 +87,15 @@ struct RangeCut {
 };
 constexpr RangeCut make_range_cut(uint32_t blocks, uint32_t split) {
   return {blocks / split, blocks % split, make_divisor(split)};
+}
+
+// K-blocks that pipeline `group` of CTA `rank` walks. A sequential kernel walks all of them, range
+// by range.
+OCTET_HD constexpr BlockRange pipeline_range(const TileConfig& t, const RangeCut& cut,
+                                             int32_t k_blocks, int32_t split, uint32_t rank,
+                                             int group) {
+  if (t.sequential || split == 1) return {0, k_blocks};
+  return cut.range((t.multicast() > 1 ? 0 : rank) * t.k_groups + group);
 }
 
 }  // namespace oct::abi
