@@ -52,10 +52,9 @@ struct SwappedMath {
     if (lane == 0) ptx::mbarrier_arrive(ring.empty + 8 * stage);
   }
   __device__ __forceinline__ void start(float (&product)[kAcc], uint32_t tiles, int block) const {
-    ptx::multiply_block<kWidth>(product,
-                                rows + (tiles + block * ptx::descriptor_step(Ring<kTile>::kBBytes)),
-                                cols +
-                                    (tiles + block * ptx::descriptor_step(Ring<kTile>::kABytes)));
+    ptx::multiply_block<kWidth>(
+        product, rows + (tiles + block * ptx::descriptor_step(abi::operand_bytes(kTile.tile_n))),
+        cols + (tiles + block * ptx::descriptor_step(abi::operand_bytes(kTile.tile_m))));
   }
   struct Scales {
     float2 sfa[kWidth / 8];
