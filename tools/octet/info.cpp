@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "devices.h"
 #include "octet/octet.hpp"
 
 namespace octet::tool {
@@ -21,10 +22,16 @@ nlohmann::json gather() {
     report["device_presets"].push_back(octet_device_preset_name(i));
   }
   report["kernels"] = octet_cuda_kernel_count();
+  const auto driver = cuda::driver_version();
+  report["driver"] = {{"usable", driver.ok()},
+                      {"cuda_version", driver.ok() ? cuda_version_text(driver.value()) : ""},
+                      {"why_not", driver.message()}};
   report["devices"] = nlohmann::json::array();
   for (int32_t i = 0; i < cuda::device_count(); ++i) {
     const auto device = cuda::device_spec(i);
+    const auto name = cuda::device_name(i);
     report["devices"].push_back({{"ordinal", i},
+                                 {"name", name.ok() ? name.value() : ""},
                                  {"usable", device.ok()},
                                  {"planned_as", device.ok() ? device.value().name : ""},
                                  {"sms", device.ok() ? device.value().sms : 0},
@@ -42,10 +49,14 @@ void print(const nlohmann::json& report) {
   fmt::print("\nHopper kernels\n  {}\n", kernels == 0
                                              ? std::string("none in this build (made without nvcc)")
                                              : fmt::format("{} in this build", kernels));
+  fmt::print("\nNVIDIA driver\n  {}\n",
+             report["driver"]["usable"].get<bool>()
+                 ? "for CUDA " + report["driver"]["cuda_version"].get<std::string>()
+                 : report["driver"]["why_not"].get<std::string>());
   fmt::print("\nNVIDIA devices\n");
-  if (report["devices"].empty()) fmt::print("  none (or no driver)\n");
+  if (report["devices"].empty()) fmt::print("  none\n");
   for (const auto& device : report["devices"]) {
-    fmt::print("  {}: {}\n", device["ordinal"].get<int>(),
+    fmt::print("  {}: {}: {}\n", device["ordinal"].get<int>(), device["name"].get<std::string>(),
                device["usable"].get<bool>()
                    ? fmt::format("usable, planned as {}, {} SMs",
                                  device["planned_as"].get<std::string>(), device["sms"].get<int>())

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "commands.h"
+#include "devices.h"
 #include "octet/octet.hpp"
 
 int main(int argc, char** argv) {
@@ -29,6 +30,9 @@ int main(int argc, char** argv) {
     for (const Command& command : commands) {
       if (command.app->parsed()) return command.run();
     }
+  } catch (const NoDevice& error) {
+    fmt::print(stderr, "octet: {}\n", error.what());
+    return kNoDevice;
   } catch (const std::exception& error) {
     fmt::print(stderr, "octet: {}\n", error.what());
   }
