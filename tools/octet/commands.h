@@ -23,5 +23,6 @@ struct Command {
 Command add_demo(CLI::App& app);
 Command add_info(CLI::App& app);
 Command add_plan(CLI::App& app);
+Command add_verify(CLI::App& app);
 
 }  // namespace octet::tool

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "commands.h"
+#include "device_memory.h"
 #include "devices.h"
 #include "octet/octet.hpp"
 
@@ -17,7 +18,7 @@ int main(int argc, char** argv) {
       "backend of the same bits"};
   app.set_version_flag("--version", std::string("octet ") + octet::version());
   app.require_subcommand(1);
-  const std::vector<Command> commands{add_demo(app), add_info(app), add_plan(app)};
+  const std::vector<Command> commands{add_demo(app), add_info(app), add_plan(app), add_verify(app)};
 
   try {
     app.parse(argc, argv);
@@ -33,6 +34,9 @@ int main(int argc, char** argv) {
   } catch (const NoDevice& error) {
     fmt::print(stderr, "octet: {}\n", error.what());
     return kNoDevice;
+  } catch (const DeviceError& error) {
+    fmt::print(stderr, "octet: {}\n", error.what());
+    return kCheckFailed;
   } catch (const std::exception& error) {
     fmt::print(stderr, "octet: {}\n", error.what());
   }
