@@ -40,13 +40,16 @@ octet_code refuse(octet_code code) {
 bool serves(const octet_gemm_plan& plan) {
   if (std::strcmp(plan.kernel, kKernels[0]) == 0) return plan.split <= 2;
   if (std::strcmp(plan.kernel, kKernels[1]) == 0) return plan.split == 2;
-  return plan.split <= 3;
+  return std::strcmp(plan.kernel, kKernels[2]) != 0 || plan.split <= 3;
 }
 
-// Row 20, column 70 of the last group, when the swapped kernel computes it.
+// Row 20, column 70 of the last group, unless one of the normal kernels above computes it.
 void spoil(const octet_cuda_bound& bound) {
   const octet_matrix& d = bound.args.d;
-  if (std::strcmp(bound.plan.kernel, kKernels[1]) != 0 || d.rows <= 20 || d.cols <= 70) return;
+  if (std::strcmp(bound.plan.kernel, kKernels[0]) == 0 ||
+      std::strcmp(bound.plan.kernel, kKernels[2]) == 0 || d.rows <= 20 || d.cols <= 70) {
+    return;
+  }
   const int64_t element = bound.plan.problem.d_type == OCTET_F32 ? 4 : 2;
   const int64_t group = (bound.plan.problem.groups - 1) * d.group_stride;
   auto* const bytes = static_cast<unsigned char*>(d.data);

@@ -4,10 +4,13 @@
 #include <cstring>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "kernel_abi/kernel_table.h"
 #include "kernel_tile.h"
+#include "plan/candidates.h"
 
 namespace {
 
@@ -37,6 +40,34 @@ TEST(VerifyCase, EveryProblemHasItsOwnStringAndComputesOnTheProcessor) {
     // The split must show, or a wrong one would pass.
     if (c.problem().k > 1000) {
       EXPECT_TRUE(c.compare(one, c.run_on_cpu(2)).has_value());
+    }
+  }
+}
+
+// Whatever a kernel can be asked for, some problem asks it.
+TEST(VerifyCase, EveryKernelIsAskedForEverySplitItHas) {
+  const DeviceSpec device = DeviceSpec::preset("h200").value();
+  const GemmProblem anything = GemmProblem::parse("dense_m4096n4096k16384").value();
+  std::vector<GemmProblem> problems;
+  for (const CaseSpec& spec : verify_cases()) {
+    problems.push_back(GemmProblem::parse(spec.problem).value());
+  }
+  for (const oct::abi::KernelRow& row : oct::abi::kKernels) {
+    const oct::abi::TileConfig tile = oct::abi::parse_kernel(row.name);
+    const auto said = parse_kernel_tile(row.name);
+    ASSERT_TRUE(said.has_value()) << row.name;
+    EXPECT_EQ(said->m, tile.tile_m) << row.name;
+    EXPECT_EQ(said->n, tile.tile_n) << row.name;
+    EXPECT_EQ(said->normal, tile.normal()) << row.name;
+    EXPECT_EQ(said->ctas_per_sm, tile.ctas_per_sm) << row.name;
+    for (int split = 1; split <= 64; ++split) {
+      if (!oct::plan::serves(tile, anything, device, split).ok()) continue;
+      int asked = 0;
+      for (std::size_t i = 0; i < problems.size(); ++i) {
+        asked += split <= verify_cases()[i].most_split &&
+                 oct::plan::serves(tile, problems[i], device, split).ok();
+      }
+      EXPECT_GE(asked, 1) << row.name << " with split " << split;
     }
   }
 }

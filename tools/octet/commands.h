@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <stdexcept>
 
 #include <CLI/CLI.hpp>
 
@@ -13,6 +14,12 @@ enum ExitCode : int {
   kCheckFailed = 1,
   kBadInput = 2,
   kNoDevice = 3,  // no usable device, or a build without kernels
+};
+
+// A result is not what it must be: one sentence. main() makes it kCheckFailed.
+class CheckFailed : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 struct Command {

@@ -27,18 +27,25 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? kRight : kBadInput;
   }
 
+  const auto fail = [](const std::exception& error, ExitCode code) {
+    fmt::print(stderr, "octet: {}\n", error.what());
+    return code;
+  };
   try {
     for (const Command& command : commands) {
       if (command.app->parsed()) return command.run();
     }
+    return kBadInput;
   } catch (const NoDevice& error) {
-    fmt::print(stderr, "octet: {}\n", error.what());
-    return kNoDevice;
+    return fail(error, kNoDevice);
+  } catch (const CheckFailed& error) {
+    return fail(error, kCheckFailed);
   } catch (const DeviceError& error) {
-    fmt::print(stderr, "octet: {}\n", error.what());
-    return kCheckFailed;
+    return fail(error, kCheckFailed);
+  } catch (const octet::Error& error) {
+    const bool device = error.code() == OCTET_DEVICE_ERROR || error.code() == OCTET_OUT_OF_MEMORY;
+    return fail(error, device ? kCheckFailed : kBadInput);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "octet: {}\n", error.what());
+    return fail(error, kBadInput);
   }
-  return kBadInput;
 }
