@@ -31,16 +31,10 @@
 #include "octet/octet.hpp"
 #include "ref/tensor_core.h"
 #include "safetensors.h"
+#include "sample_layers.h"
 
 namespace octet::tool {
 namespace {
-
-struct Layer {
-  std::string name;
-  int64_t m = 0, n = 0, k = 0;  // tokens, outputs, inputs
-  const uint16_t* x = nullptr;  // BF16 [m,k]
-  const uint16_t* w = nullptr;  // BF16 [n,k]
-};
 
 struct Quantized {
   std::vector<uint8_t> codes;
@@ -69,25 +63,6 @@ float bf16(uint16_t code) { return std::bit_cast<float>(uint32_t{code} << 16); }
 double since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
       .count();
-}
-
-std::vector<Layer> find_layers(const Safetensors& file) {
-  std::vector<Layer> layers;
-  for (const auto& [name, weight] : file.tensors()) {
-    constexpr std::string_view kSuffix = ".weight";
-    if (name.size() <= kSuffix.size() || !name.ends_with(kSuffix)) continue;
-    const std::string base = name.substr(0, name.size() - kSuffix.size());
-    const Tensor& input = file.at(base + ".input");
-    if (weight.dtype != "BF16" || input.dtype != "BF16" || weight.shape.size() != 2 ||
-        input.shape.size() != 2 || weight.shape[1] != input.shape[1]) {
-      throw std::runtime_error(base + ": needs a BF16 weight [N,K] and a BF16 input [tokens,K]");
-    }
-    layers.push_back({base, input.shape[0], weight.shape[0], weight.shape[1],
-                      reinterpret_cast<const uint16_t*>(input.data),
-                      reinterpret_cast<const uint16_t*>(weight.data)});
-  }
-  if (layers.empty()) throw std::runtime_error("the sample holds no layer");
-  return layers;
 }
 
 float largest(const uint16_t* x, int64_t count) {
