@@ -370,6 +370,12 @@ typedef struct octet_cuda_bound octet_cuda_bound;
 
 /* Devices the driver shows, of whatever kind; 0 without a driver. */
 OCTET_API int32_t octet_cuda_device_count(void);
+/* CUDA's version that the driver is for, 13000 for 13.0. Refuses, in words, a machine without a
+ * driver that this build can use. */
+OCTET_API octet_code octet_cuda_driver_version(int32_t* version);
+/* What the driver calls a device, usable or not: "NVIDIA H200". OCTET_TEXT_CAPACITY is room for any
+ * name. capacity in bytes. */
+OCTET_API octet_code octet_cuda_device_name(int32_t ordinal, char* text, size_t capacity);
 /* Numbers of a device for planning; refuses, in words, a device that cannot be used. */
 OCTET_API octet_code octet_cuda_device_spec(int32_t ordinal, octet_device_spec* device);
 /* Kernels inside this library; 0 if it was built without nvcc. */

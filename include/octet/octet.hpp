@@ -243,6 +243,20 @@ namespace cuda {
 
 inline std::int32_t device_count() { return octet_cuda_device_count(); }
 
+// CUDA's version that the driver is for, 13000 for 13.0; or why there is no driver to use.
+inline Result<std::int32_t> driver_version() {
+  std::int32_t version = 0;
+  const octet_code code = octet_cuda_driver_version(&version);
+  return {code, version};
+}
+
+// What the driver calls a device, usable or not: "NVIDIA H200".
+inline Result<std::string> device_name(std::int32_t ordinal) {
+  char text[OCTET_TEXT_CAPACITY] = "";
+  const octet_code code = octet_cuda_device_name(ordinal, text, sizeof text);
+  return {code, text};
+}
+
 // The device as the planner sees it, or why it cannot be used.
 inline Result<DeviceSpec> device_spec(std::int32_t ordinal) {
   DeviceSpec device;

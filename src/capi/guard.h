@@ -2,6 +2,7 @@
 // message, and no exception leaves.
 #pragma once
 
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -46,6 +47,17 @@ octet_code guarded(Body body) noexcept {
 
 inline Status null(const char* arg, const char* want) {
   return core::refuse(core::Rule::kNull, {{"arg", arg}, {"want", want}});
+}
+
+// Text for the caller's buffer; never cut.
+inline Status copy_text(const std::string& from, char* text, std::size_t capacity) {
+  if (text == nullptr) return null("text", "a buffer for the text");
+  if (capacity < from.size() + 1) {
+    return core::refuse(core::Rule::kTextCapacity, {{"got", std::to_string(capacity)},
+                                                    {"want", std::to_string(from.size() + 1)}});
+  }
+  std::memcpy(text, from.c_str(), from.size() + 1);
+  return {};
 }
 
 }  // namespace oct::capi

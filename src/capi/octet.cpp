@@ -25,21 +25,12 @@
 namespace {
 
 using oct::Status;
+using oct::capi::copy_text;
 using oct::capi::guarded;
 using oct::capi::last_message;
 using oct::capi::null;
 using oct::core::refuse;
 using oct::core::Rule;
-
-Status copy_text(const std::string& from, char* text, size_t capacity) {
-  if (text == nullptr) return null("text", "a buffer for the text");
-  if (capacity < from.size() + 1) {
-    return refuse(Rule::kTextCapacity,
-                  {{"got", std::to_string(capacity)}, {"want", std::to_string(from.size() + 1)}});
-  }
-  std::memcpy(text, from.c_str(), from.size() + 1);
-  return {};
-}
 
 Status check_problem_pointer(const octet_gemm_problem* problem) {
   if (problem == nullptr) return null("problem", "an octet_gemm_problem");

@@ -19,6 +19,7 @@ struct octet_cuda_bound {
 namespace {
 
 using oct::Status;
+using oct::capi::copy_text;
 using oct::capi::guarded;
 using oct::capi::null;
 using oct::core::refuse;
@@ -33,6 +34,24 @@ oct::cuda::Stream to_stream(void* stream) { return static_cast<oct::cuda::Stream
 extern "C" {
 
 int32_t octet_cuda_device_count(void) { return oct::cuda::device_count(); }
+
+octet_code octet_cuda_driver_version(int32_t* version) {
+  return guarded([&]() -> Status {
+    if (version == nullptr) return null("version", "an int32_t");
+    int found = 0;
+    if (Status s = oct::cuda::driver_version(found); !s.ok()) return s;
+    *version = found;
+    return {};
+  });
+}
+
+octet_code octet_cuda_device_name(int32_t ordinal, char* text, size_t capacity) {
+  return guarded([&]() -> Status {
+    std::string name;
+    if (Status s = oct::cuda::device_name(ordinal, name); !s.ok()) return s;
+    return copy_text(name, text, capacity);
+  });
+}
 
 octet_code octet_cuda_device_spec(int32_t ordinal, octet_device_spec* device) {
   return guarded([&]() -> Status {

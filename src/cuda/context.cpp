@@ -36,6 +36,18 @@ const char* preset_of(std::string_view name) {
   return "h100_sxm";
 }
 
+Status find_device(int ordinal, const Driver*& d, Device& device) {
+  if (Status s = driver(d); !s.ok()) return s;
+  int count = 0;
+  if (const Result r = d->device_count(&count); r != 0) return d->fail("count of devices", r);
+  if (ordinal < 0 || ordinal >= count) {
+    return {OCTET_NO_DEVICE, "device " + std::to_string(ordinal) + ": this machine has " +
+                                 std::to_string(count) + ", numbered from 0"};
+  }
+  if (const Result r = d->device_get(&device, ordinal); r != 0) return d->fail("device", r);
+  return {};
+}
+
 }  // namespace
 
 int device_count() {
@@ -43,6 +55,25 @@ int device_count() {
   int count = 0;
   if (!cuda::driver(driver).ok() || driver->device_count(&count) != 0) return 0;
   return count;
+}
+
+Status driver_version(int& version) {
+  const Driver* d = nullptr;
+  if (Status s = driver(d); !s.ok()) return s;
+  version = d->version;
+  return {};
+}
+
+Status device_name(int ordinal, std::string& name) {
+  const Driver* d = nullptr;
+  Device device = 0;
+  if (Status s = find_device(ordinal, d, device); !s.ok()) return s;
+  char text[128] = {};
+  if (const Result r = d->device_name(text, sizeof text - 1, device); r != 0) {
+    return d->fail("name of a device", r);
+  }
+  name = text;
+  return {};
 }
 
 Status device_spec(int ordinal, octet_device_spec& out) {
@@ -54,15 +85,8 @@ Status device_spec(int ordinal, octet_device_spec& out) {
 
 Status Context::create(int ordinal, std::unique_ptr<Context>& out) {
   const Driver* d = nullptr;
-  if (Status s = driver(d); !s.ok()) return s;
-  int count = 0;
-  if (const Result r = d->device_count(&count); r != 0) return d->fail("count of devices", r);
-  if (ordinal < 0 || ordinal >= count) {
-    return {OCTET_NO_DEVICE, "device " + std::to_string(ordinal) + ": this machine has " +
-                                 std::to_string(count) + ", numbered from 0"};
-  }
   Device device = 0;
-  if (const Result r = d->device_get(&device, ordinal); r != 0) return d->fail("device", r);
+  if (Status s = find_device(ordinal, d, device); !s.ok()) return s;
   int major = 0, minor = 0;
   char name[128] = {};
   d->device_attribute(&major, DeviceAttribute::kMajor, device);

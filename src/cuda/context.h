@@ -86,7 +86,9 @@ class Context {
   std::unordered_map<uint64_t, CachedPlan> plans_;
 };
 
-int device_count();  // usable or not; 0 without a driver
+int device_count();                                  // usable or not; 0 without a driver
+Status driver_version(int& version);                 // 13000 is 13.0
+Status device_name(int ordinal, std::string& name);  // as the driver gives it; usable or not
 Status device_spec(int ordinal, octet_device_spec& out);
 
 }  // namespace oct::cuda

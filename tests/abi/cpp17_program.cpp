@@ -147,11 +147,20 @@ void values_and_errors() {
 void devices() {
   const Result<cuda::Context> none = cuda::Context::create(-1);
   expect(!none && !none.message().empty(), "no device has a negative number");
+  const Result<std::int32_t> driver = cuda::driver_version();
+  expect(driver.ok() ==
+             (none.status().code() == OCTET_NO_DEVICE && none.message().find("device -1") == 0),
+         "with a driver it is the device that is refused, without one the driver");
+  if (!driver) expect(cuda::device_count() == 0, "no driver shows no device");
+  if (driver) expect(driver.value() >= 12000, "a version such as 13000");
+  expect(!cuda::device_name(-1).ok(), "a device that is not there has no name");
+  expect(octet_cuda_driver_version(nullptr) == OCTET_INVALID_ARGUMENT, "null is refused");
   const GemmProblem problem = GemmProblem::parse("dense_m64n256k512").value();
   const GemmPlan for_cpu = plan_gemm(problem, DeviceSpec::preset("cpu").value()).value();
   for (std::int32_t i = 0; i < cuda::device_count(); ++i) {
     const Result<DeviceSpec> device = cuda::device_spec(i);
     Result<cuda::Context> made = cuda::Context::create(i);
+    expect(!cuda::device_name(i).value().empty(), "a device has a name, usable or not");
     expect(made.ok() == device.ok(), "a usable device has a context");
     if (!made) {
       expect(made.message() == device.message(), "an unusable device says why");

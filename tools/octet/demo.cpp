@@ -1,5 +1,5 @@
-// See demo.h. Takes both products of one feed-forward block of a sentence-embedding model, with the
-// activations of real sentences, and multiplies them four ways:
+// `octet demo`. Takes both products of one feed-forward block of a sentence-embedding model, with
+// the activations of real sentences, and multiplies them four ways:
 //
 //   fine-grained   one scale per token and 128 channels, one per 128x128 weights, promoted to FP32
 //                  every 128 channels: what this library is for
@@ -9,34 +9,32 @@
 //                  tensor-core chain over the whole K, which keeps 14 bits
 //   BF16           unquantised operands, for comparison
 //
-// and compares each with the product of the unquantised operands in double precision.
-#include "demo.h"
-
+// and compares each with the product of the unquantised operands in double precision. The promoted
+// FP8 rows are what the library has kernels for: they are computed on the device if there is one,
+// and then on the CPU too, whose bits must be the same.
 #include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "commands.h"
+#include "demo_device.h"
 #include "octet/octet.hpp"
 #include "ref/tensor_core.h"
 #include "safetensors.h"
+#include "sample_layers.h"
 
 namespace octet::tool {
 namespace {
-
-struct Layer {
-  std::string name;
-  int64_t m = 0, n = 0, k = 0;  // tokens, outputs, inputs
-  const uint16_t* x = nullptr;  // BF16 [m,k]
-  const uint16_t* w = nullptr;  // BF16 [n,k]
-};
 
 struct Quantized {
   std::vector<uint8_t> codes;
@@ -50,6 +48,14 @@ struct Outcome {
   double difference = 0;      // 1 - 2 sum(xy) / sum(x^2 + y^2)
   double worst = 0;           // largest |y - exact| of any element
   double milliseconds = 0;
+  std::string backend = "CPU";  // what computed it
+};
+
+// Where the promoted FP8 products are computed.
+struct Backend {
+  std::unique_ptr<DemoDevice> device;  // null: the CPU
+  std::string why_cpu;                 // the reason, if it was not asked for
+  int64_t compared = 0;                // outputs of the device that equal the CPU's
 };
 
 float bf16(uint16_t code) { return std::bit_cast<float>(uint32_t{code} << 16); }
@@ -57,25 +63,6 @@ float bf16(uint16_t code) { return std::bit_cast<float>(uint32_t{code} << 16); }
 double since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
       .count();
-}
-
-std::vector<Layer> find_layers(const Safetensors& file) {
-  std::vector<Layer> layers;
-  for (const auto& [name, weight] : file.tensors()) {
-    constexpr std::string_view kSuffix = ".weight";
-    if (name.size() <= kSuffix.size() || !name.ends_with(kSuffix)) continue;
-    const std::string base = name.substr(0, name.size() - kSuffix.size());
-    const Tensor& input = file.at(base + ".input");
-    if (weight.dtype != "BF16" || input.dtype != "BF16" || weight.shape.size() != 2 ||
-        input.shape.size() != 2 || weight.shape[1] != input.shape[1]) {
-      throw std::runtime_error(base + ": needs a BF16 weight [N,K] and a BF16 input [tokens,K]");
-    }
-    layers.push_back({base, input.shape[0], weight.shape[0], weight.shape[1],
-                      reinterpret_cast<const uint16_t*>(input.data),
-                      reinterpret_cast<const uint16_t*>(weight.data)});
-  }
-  if (layers.empty()) throw std::runtime_error("the sample holds no layer");
-  return layers;
 }
 
 float largest(const uint16_t* x, int64_t count) {
@@ -104,15 +91,42 @@ Quantized quantize(const uint16_t* data, int64_t rows, int64_t k, int32_t block,
   return q;
 }
 
+std::unique_ptr<DemoDevice> find_device(const std::string& wanted, std::string& why_cpu) {
+  if (wanted == "cpu") return nullptr;
+  try {
+    return std::make_unique<DemoDevice>(0);
+  } catch (const std::runtime_error& error) {
+    if (wanted == "cuda") throw;
+    why_cpu = error.what();
+    return nullptr;
+  }
+}
+
+// Throws CheckFailed at the first output whose bits differ.
+void must_be_equal(const std::vector<float>& device, const std::vector<float>& cpu,
+                   const Layer& layer, const std::string& plan) {
+  for (std::size_t i = 0; i < cpu.size(); ++i) {
+    if (std::bit_cast<uint32_t>(device[i]) == std::bit_cast<uint32_t>(cpu[i])) continue;
+    throw CheckFailed(fmt::format(
+        "{}: D[{}, {}] is {:.9g} on the device and {:.9g} on the CPU ({}); `octet verify` looks "
+        "further",
+        layer.name, i / static_cast<std::size_t>(layer.n), i % static_cast<std::size_t>(layer.n),
+        device[i], cpu[i], plan));
+  }
+}
+
+// On the backend; outcome tells which that was and how long it took.
 std::vector<float> multiply(const Layer& layer, const Quantized& x, const Quantized& w,
-                            std::string& plan_text) {
+                            Backend& backend, Outcome& outcome, std::string& plan_text) {
   GemmProblem problem;
   problem.m = layer.m;
   problem.n = layer.n;
   problem.k = layer.k;
   problem.d_type = OCTET_F32;
   problem.sfb_layout = OCTET_COLUMN_MAJOR;
-  const GemmPlan plan = plan_gemm(problem, DeviceSpec::preset("cpu").value()).value();
+  const DeviceSpec spec =
+      backend.device ? backend.device->spec() : DeviceSpec::preset("cpu").value();
+  const GemmPlan plan = plan_gemm(problem, spec).value();
   plan_text = plan.to_string();
   std::vector<float> d(static_cast<std::size_t>(layer.m * layer.n));
   GemmArgs args;
@@ -121,7 +135,14 @@ std::vector<float> multiply(const Layer& layer, const Quantized& x, const Quanti
   args.d = matrix(d.data(), layer.m, layer.n);
   args.sfa = column_major_scales(x.scales.data(), x.pitch);
   args.sfb = column_major_scales(w.scales.data(), w.pitch);
+  const auto start = std::chrono::steady_clock::now();
   cpu::run(plan, args).value();
+  outcome.milliseconds = since(start);
+  if (backend.device) {
+    outcome.backend = backend.device->name();
+    must_be_equal(backend.device->multiply(plan, args, outcome.milliseconds), d, layer, plan_text);
+    backend.compared += layer.m * layer.n;
+  }
   return d;
 }
 
@@ -197,39 +218,56 @@ void compare(const std::vector<float>& y, const std::vector<double>& exact, Outc
   outcome.difference = 1 - 2 * product / both;
 }
 
-std::vector<Outcome> run_layer(const Layer& layer, std::string& plan_text) {
+std::vector<Outcome> run_layer(const Layer& layer, Backend& backend, std::string& plan_text) {
   const std::vector<double> exact = multiply_exactly(layer);
   std::vector<Outcome> outcomes;
   const auto add = [&](const char* method, const char* scales, const char* accumulation,
                        auto multiply_it) {
     Outcome outcome{method, scales, accumulation};
     const auto start = std::chrono::steady_clock::now();
-    const std::vector<float> y = multiply_it();
-    outcome.milliseconds = since(start);
+    const std::vector<float> y = multiply_it(outcome);
+    if (outcome.milliseconds == 0) outcome.milliseconds = since(start);
     compare(y, exact, outcome);
     outcomes.push_back(outcome);
   };
   const Quantized x = quantize(layer.x, layer.m, layer.k, OCTET_BLOCK_1X128, 0);
   const Quantized w = quantize(layer.w, layer.n, layer.k, OCTET_BLOCK_128X128, 0);
   add("FP8, fine-grained", "1x128 and 128x128", "promoted to FP32 every 128",
-      [&] { return multiply(layer, x, w, plan_text); });
+      [&](Outcome& o) { return multiply(layer, x, w, backend, o, plan_text); });
   const Quantized xt =
       quantize(layer.x, layer.m, layer.k, OCTET_BLOCK_1X128, largest(layer.x, layer.m * layer.k));
   const Quantized wt =
       quantize(layer.w, layer.n, layer.k, OCTET_BLOCK_128X128, largest(layer.w, layer.n * layer.k));
   std::string ignored;
   add("FP8, per tensor", "one per matrix", "promoted to FP32 every 128",
-      [&] { return multiply(layer, xt, wt, ignored); });
+      [&](Outcome& o) { return multiply(layer, xt, wt, backend, o, ignored); });
   add("FP8, no promotion", "one per matrix", "tensor core alone (14 bits)",
-      [&] { return multiply_unpromoted(layer, xt, wt); });
-  add("BF16", "none needed", "tensor core (FP32, cut)", [&] { return multiply_bf16(layer); });
+      [&](Outcome&) { return multiply_unpromoted(layer, xt, wt); });
+  add("BF16", "none needed", "tensor core (FP32, cut)",
+      [&](Outcome&) { return multiply_bf16(layer); });
   return outcomes;
 }
 
-}  // namespace
+struct DemoOptions {
+  std::string samples = "samples";
+  std::string backend = "auto";
+  bool json = false;
+};
 
-int run_demo(const std::string& samples_folder, bool json) {
-  const Safetensors file(samples_folder + "/minilm_ffn.safetensors");
+std::string describe(const Backend& backend) {
+  if (backend.device) {
+    return fmt::format("{} computed the promoted FP8 rows; all {} outputs have the CPU's bits",
+                       backend.device->name(), backend.compared);
+  }
+  return "the CPU, whose bits are those of Hopper's tensor cores" +
+         (backend.why_cpu.empty() ? "" : "\n         (" + backend.why_cpu + ")");
+}
+
+int run_demo(const DemoOptions& options) {
+  const Safetensors file(options.samples + "/minilm_ffn.safetensors");
+  Backend backend;
+  backend.device = find_device(options.backend, backend.why_cpu);
+  const bool json = options.json;
   nlohmann::json report = nlohmann::json::array();
   if (!json) {
     fmt::print("Octet {}: fine-grained FP8 on a real trained layer\n\n", version());
@@ -240,7 +278,7 @@ int run_demo(const std::string& samples_folder, bool json) {
   }
   for (const Layer& layer : find_layers(file)) {
     std::string plan_text;
-    const std::vector<Outcome> outcomes = run_layer(layer, plan_text);
+    const std::vector<Outcome> outcomes = run_layer(layer, backend, plan_text);
     if (json) {
       nlohmann::json rows = nlohmann::json::array();
       for (const Outcome& o : outcomes) {
@@ -250,6 +288,7 @@ int run_demo(const std::string& samples_folder, bool json) {
                         {"relative_error", o.relative_error},
                         {"difference", o.difference},
                         {"worst_element", o.worst},
+                        {"computed_by", o.backend},
                         {"milliseconds", o.milliseconds}});
       }
       report.push_back({{"layer", layer.name},
@@ -263,17 +302,17 @@ int run_demo(const std::string& samples_folder, bool json) {
     fmt::print("\n{}: D[{},{}] = X[{},{}] * W[{},{}]^T\n", layer.name, layer.m, layer.n, layer.m,
                layer.k, layer.n, layer.k);
     fmt::print("plan: {}\n\n", plan_text);
-    fmt::print("  {:<18} {:<18} {:<27} {:>8} {:>10} {:>8} {:>9}\n", "method", "scales",
-               "accumulation", "error", "1 - cos*", "worst", "time");
+    fmt::print("  {:<18} {:<18} {:<27} {:>8} {:>10} {:>8} {:>12}  {}\n", "method", "scales",
+               "accumulation", "error", "1 - cos*", "worst", "time", "computed by");
     for (const Outcome& o : outcomes) {
-      fmt::print("  {:<18} {:<18} {:<27} {:>7.3f}% {:>10.2e} {:>8.4f} {:>6.1f} ms\n", o.method,
+      fmt::print("  {:<18} {:<18} {:<27} {:>7.3f}% {:>10.2e} {:>8.4f} {:>9.3f} ms  {}\n", o.method,
                  o.scales, o.accumulation, 100 * o.relative_error, o.difference, o.worst,
-                 o.milliseconds);
+                 o.milliseconds, o.backend);
     }
   }
   if (json) {
     fmt::print("{}\n", report.dump(2));
-    return 0;
+    return kRight;
   }
   fmt::print(
       "\nerror     |D - exact| / |exact| over the whole product\n"
@@ -285,10 +324,25 @@ int run_demo(const std::string& samples_folder, bool json) {
       "14-bit sums from adding an error of their own, which grows with K.\n\n"
       "The sample's tensors are BF16 themselves, so the BF16 row loses nothing but the sum's last "
       "bits.\n"
-      "Backend: the CPU, whose bits are those of Hopper's tensor cores. (The row without "
-      "promotion\n"
-      "runs the slow instruction model; its time means nothing.)\n");
-  return 0;
+      "The row without promotion runs the slow instruction model; its time means nothing.\n"
+      "Backend: {}.\n",
+      describe(backend));
+  return kRight;
+}
+
+}  // namespace
+
+Command add_demo(CLI::App& app) {
+  auto* demo = app.add_subcommand("demo", "multiply a real trained layer in FP8 and compare");
+  const auto options = std::make_shared<DemoOptions>();
+  demo->add_option("--samples", options->samples, "folder that holds minilm_ffn.safetensors")
+      ->capture_default_str();
+  demo->add_option("--backend", options->backend,
+                   "what computes the promoted FP8 rows: auto (the best there is), cpu or cuda")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+  demo->add_flag("--json", options->json, "print JSON");
+  return {demo, [options] { return run_demo(*options); }};
 }
 
 }  // namespace octet::tool

@@ -1,0 +1,90 @@
+// `octet plan`: how a problem would be computed, and why. Runs nothing; only cuda and cuda:N
+// need a device.
+#include <charconv>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "devices.h"
+#include "octet/octet.hpp"
+
+namespace octet::tool {
+namespace {
+
+struct PlanOptions {
+  std::string problem;
+  std::string device = "cpu";
+  bool json = false;
+};
+
+// The N of "cuda:N", 0 of "cuda"; nothing if the text is neither.
+std::optional<int32_t> cuda_ordinal(std::string_view text) {
+  constexpr std::string_view kName = "cuda";
+  if (!text.starts_with(kName)) return {};
+  text.remove_prefix(kName.size());
+  if (text.empty()) return 0;
+  int32_t ordinal = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data() + 1, end, ordinal);
+  const bool whole = text.front() == ':' && error == std::errc{} && at == end && ordinal >= 0;
+  return whole ? std::optional(ordinal) : std::nullopt;
+}
+
+DeviceSpec find_device(const std::string& text) {
+  if (const auto ordinal = cuda_ordinal(text)) {
+    const auto device = cuda::device_spec(*ordinal);
+    if (!device.ok()) throw NoDevice(device.message());
+    return device.value();
+  }
+  const auto device = DeviceSpec::preset(text);
+  if (!device.ok()) {
+    throw std::runtime_error(device.message() + ", or cuda or cuda:N for one of this machine");
+  }
+  return device.value();
+}
+
+int run_plan(const PlanOptions& options) {
+  const GemmProblem problem = GemmProblem::parse(options.problem).value();
+  const DeviceSpec device = find_device(options.device);
+  const GemmPlan plan = plan_gemm(problem, device).value();
+  if (!options.json) {
+    fmt::print("{}", explain(problem, device).value());
+    return kRight;
+  }
+  const nlohmann::json report = {{"problem", problem.to_string()},
+                                 {"device", plan.device},
+                                 {"kernel", plan.kernel},
+                                 {"split", plan.split},
+                                 {"sms", plan.sms},
+                                 {"workspace_bytes", plan.workspace_bytes},
+                                 {"predicted_us", plan.predicted_us},
+                                 {"plan", plan.to_string()}};
+  fmt::print("{}\n", report.dump(2));
+  return kRight;
+}
+
+}  // namespace
+
+Command add_plan(CLI::App& app) {
+  auto* plan = app.add_subcommand("plan", "how a problem would be computed, and why");
+  const auto options = std::make_shared<PlanOptions>();
+  plan->add_option("problem", options->problem, "a problem string, e.g. dense_m4096n7168k2048")
+      ->required();
+  plan->add_option(
+          "--device", options->device,
+          "cpu, h100_sxm, h100_pcie, h200, h800, h20 or gh200 (no such device is needed); cuda "
+          "or cuda:N for a device of this machine")
+      ->capture_default_str();
+  plan->add_flag("--json", options->json, "print JSON");
+  return {plan, [options] { return run_plan(*options); }};
+}
+
+}  // namespace octet::tool
