@@ -239,8 +239,17 @@ Status Context::run(const BoundGemm& bound, Stream stream) const {
     a.pad = 0;
     a.value.programmatic_serialization = 1;
   }
-  const LaunchConfig config{launch.grid,         1,      1,          launch.threads, 1, 1,
-                            launch.shared_bytes, stream, attributes, count};
+  // Clusters along y, their CTAs along x: a kernel reads both without a division.
+  const LaunchConfig config{launch.cluster,
+                            launch.grid / launch.cluster,
+                            1,
+                            launch.threads,
+                            1,
+                            1,
+                            launch.shared_bytes,
+                            stream,
+                            attributes,
+                            count};
   void* parameters[] = {const_cast<abi::KernelParams*>(&launch.params)};
   const Current current(driver_, handle_);
   if (current.result() != 0) return driver_.fail("current context", current.result());

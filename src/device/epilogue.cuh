@@ -178,12 +178,6 @@ class Exchange {
     count = abi::owned_units(kTile, p.share, first);
   }
 
-  // One thread, before the cluster's first barrier.
-  static __device__ __forceinline__ void init(const KernelParams& p, uint32_t base) {
-    const uint32_t full = base + p.barriers + abi::exchange_barriers(kTile, p.stages);
-    ptx::mbarrier_init(full, abi::exchange_full_arrivals());
-    ptx::mbarrier_init(full + 8, abi::exchange_free_arrivals(kTile, p.cluster_split));
-  }
   // One thread: the next tile's bytes.
   __device__ __forceinline__ void announce() const {
     ptx::mbarrier_arrive_expect(full, abi::exchanged_bytes(count, ranges));

@@ -18,16 +18,30 @@ inline constexpr int kReadyBarrier = 1;
 template <TileConfig kTile>
 struct RegisterSplit {
   static constexpr int kAtLaunch = 65536 / kTile.ctas_per_sm / kTile.threads() / 8 * 8;
-  static constexpr int kProducer = kTile.math_groups() >= 3 ? 32 : 24;
+  static constexpr int kProducer = 32;
   static constexpr int kShare =
       (kAtLaunch * (kTile.math_groups() + 1) - kProducer) / kTile.math_groups() / 8 * 8;
   static constexpr int kMath = kShare > 240 ? 240 : kShare;
 };
 
+// Roles of the producer warps, as many of each as there are pipelines.
+enum ProducerRole { kWeights = 0, kActivations = 1, kScales = 2 };
+
+// Brings the lines of constant memory that a role reads, all at once: each is a miss in every
+// launch, and one after the other they delay the first request by hundreds of cycles, or the end.
+__device__ __forceinline__ void fetch_parameters(const KernelParams& p, bool math) {
+  ptx::fetch(p.stages);
+  ptx::fetch(p.order.last.divisor);
+  ptx::fetch(p.n);
+  if (math) {
+    ptx::fetch(static_cast<uint32_t>(p.d_type));
+    ptx::fetch(static_cast<uint32_t>(p.out.ld));
+  }
+}
+
 template <TileConfig kTile>
 __device__ __forceinline__ void gemm(const KernelParams& p) {
   constexpr int kMathWarps = kTile.math_warps();
-  constexpr int kReadyThreads = abi::ready_threads(kTile);
   static_assert(kTile.cols() % 8 == 0 && kTile.rows() % 64 == 0, "a tile is whole WGMMA pieces");
   static_assert(!kTile.normal() || kTile.piece_cols() % 32 == 0, "boxes of D are 32 or 64 columns");
   // NOTE: through a shuffle, so that the compiler knows the warp index to be uniform and keeps
@@ -35,44 +49,43 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
   const int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31;
   const uint32_t base = ptx::shared_address(shared_memory);
   const bool clustered = kTile.multicast() > 1 || p.cluster_split > 1;
-  const uint32_t rank = clustered ? ptx::cluster_rank() : 0;
+  const uint32_t rank = blockIdx.x;  // in the cluster, as the grid is laid out
+  fetch_parameters(p, warp < kMathWarps);
 
   if (warp >= kMathWarps) {
     if constexpr (kTile.moves_registers()) ptx::give_registers<RegisterSplit<kTile>::kProducer>();
-    const int role = warp - kMathWarps;
-    if (role >= kTile.producer_warps())
+    if (warp >= kMathWarps + kTile.producer_warps())
       return;  // exited warps count as arrived at cluster barriers
-    const bool brings_weights = role < kTile.k_groups;
-    const int pipeline = brings_weights ? role : role - kTile.k_groups;
+    const int role = (warp - kMathWarps) / kTile.k_groups,
+              pipeline = (warp - kMathWarps) % kTile.k_groups;
     const Ring<kTile> ring(p, base, pipeline);
-    if (brings_weights) {
-      // The first request leaves as soon as its own barrier exists.
-      init_ring<kTile>(p, ring, lane);
-      ptx::fence_mbarrier_init();
-      __syncwarp();
-      ptx::named_arrive(kReadyBarrier, kReadyThreads);
-    } else {
-      if (pipeline == 0 && lane == 0 && p.cluster_split > 1) {
-        Exchange<kTile>::init(p, base);
-        ptx::fence_mbarrier_init();
-        Exchange<kTile>(p, base, rank).announce();
-      }
-      __syncwarp();
-      ptx::named_sync(kReadyBarrier, kReadyThreads);
+    if (lane == 0 && role == kWeights) ptx::prefetch_map(p.b);
+    if (lane == 0 && role == kActivations) {
+      ptx::prefetch_map(p.a);
+      if (!(p.flags & abi::kPlainSfa)) ptx::prefetch_map(p.sfa);
     }
+    init_barriers<kTile>(p, base, warp, lane);
+    ptx::named_sync(kReadyBarrier, abi::ready_threads(kTile));
+    if (role == kScales && pipeline == 0 && lane == 0 && p.cluster_split > 1) {
+      Exchange<kTile>(p, base, rank).announce();
+    }
+    __syncwarp();
     if (clustered) ptx::cluster_arrive_relaxed();
     if (p.flags & abi::kDependent) ptx::let_dependents_launch();
     // NOTE: a multicast writes into CTAs whose barriers must exist.
     if (kTile.multicast() > 1) ptx::cluster_wait();
-    if (brings_weights) {
+    if (role == kWeights) {
       WeightProducer<kTile>(p, ring, rank, pipeline, lane).run();
-    } else {
+    } else if (role == kActivations) {
       ActivationProducer<kTile>(p, ring, rank, pipeline, lane).run();
+    } else {
+      ScaleProducer<kTile>(p, ring, rank, pipeline, lane).run();
     }
     if (clustered && kTile.multicast() == 1) ptx::cluster_wait();
   } else {
     if constexpr (kTile.moves_registers()) ptx::take_registers<RegisterSplit<kTile>::kMath>();
-    ptx::named_sync(kReadyBarrier, kReadyThreads);
+    init_barriers<kTile>(p, base, warp, lane);
+    ptx::named_sync(kReadyBarrier, abi::ready_threads(kTile));
     if (clustered) {
       ptx::cluster_arrive_relaxed();
       // NOTE: stages are released, and partial sums sent, to CTAs whose barriers must exist.

@@ -3,17 +3,15 @@
 //
 // ROLES (warps, in order)
 //   4 g .. 4 g + 3   math warpgroup g: WGMMA, promotion, D. Warpgroups lie side by side over the
-//   rows of
-//                    the tile (64-row tiles: over its columns)
-//   then one         producer of B
-//   then one         producer of A, SFA and SFB
-//   then two idle    in kernels with large accumulators: the producers' warpgroup gives its
-//   registers
+//                    rows of the tile (64-row tiles: over its columns)
+//   then three       producers: of B; of A, with SFA by the copy engine; of SFB and other SFA
+//   then one idle    in kernels with large accumulators: the producers' warpgroup gives its
+//                    registers away, and registers move by warpgroups
 //
 // BARRIERS
 //   stages           pipeline.cuh
 //   exchange         epilogue.cuh, only with K split over the cluster
-//   named 1          producers -> math: barriers are initialised
+//   named 1          all roles: barriers are initialised
 //
 // TIMELINE of a K-block in a math warpgroup, kSets = 1 (two warpgroups take turns by themselves:
 // while one promotes, the other's WGMMA runs)
@@ -282,9 +280,9 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
   const auto no_hook = [] {};
   float acc[Math::kPieces][Math::kAcc];
 #pragma unroll 1
-  for (uint32_t unit = ptx::cluster_id(); unit < p.order.units; unit += ptx::cluster_count()) {
+  for (uint32_t unit = first_unit(); unit < p.order.units; unit += unit_step()) {
     const TileAt at = locate<kTile>(p, unit, rank);
-    const bool last = unit + ptx::cluster_count() >= p.order.units;
+    const bool last = unit + unit_step() >= p.order.units;
     if constexpr (Math::kPieces == 2) {
       if (range.last == 0) {
 #pragma unroll
@@ -294,9 +292,8 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
           acc, range.last - range.first, at.n0,
           [&] {
             // The second piece of the last tile leaves under the first WGMMA of this one.
-            if (boxes && unit >= ptx::cluster_count()) {
-              math.template store_piece<1>(acc, p,
-                                           locate<kTile>(p, unit - ptx::cluster_count(), rank),
+            if (boxes && unit >= unit_step()) {
+              math.template store_piece<1>(acc, p, locate<kTile>(p, unit - unit_step(), rank),
                                            staging);
             }
           },

@@ -1,5 +1,5 @@
-// The ring of stages between the two producer warps that fill it and the math warpgroups that empty
-// it, and the producers themselves: the same for both kernel families.
+// The ring of stages between the three producer warps that fill it and the math warpgroups that
+// empty it, and the producers themselves: the same for both kernel families.
 //
 // A stage holds `blocks` K-blocks: their tiles of A, then of B, brought by the copy engine, and a
 // slot of scales: SFA of the tile's rows (copy engine, or plain asynchronous loads where SFA is
@@ -8,9 +8,9 @@
 //
 // BARRIERS of a stage
 //   full    1 arrival of the producer of B, with the bytes that the copy engine will bring
-//           + 1 of the producer of A, SFA and SFB, likewise
-//           + 4 of its lanes 0..3, when their SFB have landed
-//           + 32 with plain SFA, when each lane's SFA have landed
+//           + 1 of the producer of A (and SFA), likewise
+//           + 4 of lanes 0..3 of the producer of scales, when their SFB have landed
+//           + 32 of its lanes with plain SFA, when each one's have landed
 //   empty   1 arrival of every math warp that reads the stage, in every CTA of a multicast
 #pragma once
 
@@ -88,6 +88,10 @@ struct MathPlace : Place {
   }
 };
 
+// Units of work of this CTA: the grid is [cluster size, clusters].
+__device__ __forceinline__ uint32_t first_unit() { return blockIdx.y; }
+__device__ __forceinline__ uint32_t unit_step() { return gridDim.y; }
+
 // One tile's coordinates for this CTA.
 using abi::TileAt;
 template <TileConfig kTile>
@@ -102,17 +106,31 @@ __device__ __forceinline__ abi::BlockRange my_range(const KernelParams& p, uint3
   return abi::pipeline_range(kTile, p.cut, p.k_blocks, p.split, rank, group);
 }
 
+// Initialises this warp's share of the barriers, those of the exchange included; every role calls
+// it, then everybody waits for everybody. NOTE: an initialisation takes some 40 cycles whichever
+// lane asks for it, so a ring's worth of them by one warp delays the first request by 600.
 template <TileConfig kTile>
-__device__ __forceinline__ void init_ring(const KernelParams& p, const Ring<kTile>& ring,
-                                          int lane) {
+__device__ __forceinline__ void init_barriers(const KernelParams& p, uint32_t base, int warp,
+                                              int lane) {
+  constexpr int kWarps = kTile.math_warps() + kTile.producer_warps();
+  const uint32_t full = base + p.barriers, empty = full + abi::empty_after_full(kTile, p.stages),
+                 exchange = full + abi::exchange_barriers(kTile, p.stages);
   const bool plain = p.flags & abi::kPlainSfa;
-  if (lane < ring.stages) {
-    ptx::mbarrier_init(ring.full + 8 * lane, abi::full_arrivals(plain));
-    ptx::mbarrier_init(ring.empty + 8 * lane, abi::empty_arrivals(kTile));
+  if (lane == 0) {
+#pragma unroll 1
+    for (uint32_t bar = full + 8 * warp; bar < exchange; bar += 8 * kWarps) {
+      ptx::mbarrier_init(bar, bar < empty ? abi::full_arrivals(plain) : abi::empty_arrivals(kTile));
+    }
+    if (p.cluster_split > 1 && warp == kWarps - 1) {
+      ptx::mbarrier_init(exchange, abi::exchange_full_arrivals());
+      ptx::mbarrier_init(exchange + 8, abi::exchange_free_arrivals(kTile, p.cluster_split));
+    }
+    ptx::fence_mbarrier_init();
   }
+  __syncwarp();
 }
 
-// What the two producers of a pipeline share: where they are, and one K-block of an operand.
+// What the producers of a pipeline share: where they are, and one K-block of an operand.
 template <TileConfig kTile>
 class Producer {
  public:
@@ -130,14 +148,19 @@ class Producer {
   template <typename Aim, typename Fill>
   __device__ __forceinline__ void walk(Aim aim, Fill fill) {
     Place place(1);  // the first walk of the ring finds it empty
+    uint32_t untouched = ring.stages;
 #pragma unroll 1
-    for (uint32_t unit = ptx::cluster_id(); unit < p.order.units; unit += ptx::cluster_count()) {
+    for (uint32_t unit = first_unit(); unit < p.order.units; unit += unit_step()) {
       aim(locate<kTile>(p, unit, rank));
 #pragma unroll 1
       for (int kb = range.first; kb < range.last; kb += kTile.blocks) {
         // NOTE: all lanes poll: one that polls for the others and joins them again costs about 100
         // cycles a stage, on the critical path of decode (12 % at 16x7168x2048, 2026-11-30).
-        ptx::mbarrier_wait(ring.empty + 8 * place.stage, place.parity);
+        if (untouched > 0) {
+          --untouched;
+        } else {
+          ptx::mbarrier_wait(ring.empty + 8 * place.stage, place.parity);
+        }
         fill(place.stage, kb);
         place.advance(ring.stages);
       }
@@ -216,9 +239,48 @@ class WeightProducer : Producer<kTile> {
   }
 };
 
-// Brings A, SFA and SFB.
+// Brings A, and SFA where the copy engine can.
 template <TileConfig kTile>
 class ActivationProducer : Producer<kTile> {
+  using Base = Producer<kTile>;
+
+ public:
+  using Base::Base;
+
+  __device__ __forceinline__ void run() {
+    const KernelParams& p = this->p;
+    const bool plain = p.flags & abi::kPlainSfa;
+    if (p.flags & abi::kDependent) ptx::wait_for_earlier_kernels();
+    int m0 = 0, a_batch = 0, sfa_batch = 0;
+    this->walk(
+        [&](const TileAt& at) {
+          m0 = at.m0;
+          a_batch = at.batch & -p.a_batch;
+          sfa_batch = at.batch & -p.sfa_batch;
+        },
+        [&](uint32_t stage, int kb) {
+          if (this->lane != 0) return;
+          const Ring<kTile>& ring = this->ring;
+          const uint32_t full = ring.full + 8 * stage;
+          const int blocks = this->blocks_from(kb);
+          ptx::mbarrier_arrive_expect(full, abi::activation_bytes(kTile, blocks, plain));
+#pragma unroll
+          for (int b = 0; b < kTile.blocks; ++b) {
+            if (b >= blocks) break;
+            const uint32_t to = kTile.normal() ? ring.row_tile(stage, b) : ring.col_tile(stage, b);
+            this->template load_tile<kTile.tile_m, kTile.cluster_n>(to, p.a, kb + b, m0, a_batch,
+                                                                    full);
+          }
+          if (!plain) ptx::copy_box(ring.sfa(stage, 0), p.sfa, m0, kb, sfa_batch, full);
+        });
+  }
+};
+
+// Brings SFB, and SFA where it is row-major or oddly pitched, by plain asynchronous loads. A warp
+// of its own: such loads and their arrivals take longer to issue than all that the copy engine
+// does.
+template <TileConfig kTile>
+class ScaleProducer : Producer<kTile> {
   using Base = Producer<kTile>;
 
  public:
@@ -229,14 +291,12 @@ class ActivationProducer : Producer<kTile> {
     const int lane = this->lane;
     const bool plain = p.flags & abi::kPlainSfa;
     if (p.flags & abi::kDependent) ptx::wait_for_earlier_kernels();
-    int m0 = 0, a_batch = 0, sfa_batch = 0;
+    int m0 = 0;
     const float* sfb = nullptr;  // of this lane's row of SFB, or null
     const float* sfa = nullptr;  // of this lane's first row, plain SFA only
     this->walk(
         [&](const TileAt& at) {
           m0 = at.m0;
-          a_batch = at.batch & -p.a_batch;
-          sfa_batch = at.batch & -p.sfa_batch;
           const int64_t row = (at.n0 >> 7) + (lane & 3);
           const bool wanted =
               lane < abi::kSfbSlots && row * 128 < p.n && row * 128 < at.n0 + kTile.tile_n;
@@ -251,28 +311,14 @@ class ActivationProducer : Producer<kTile> {
           const Ring<kTile>& ring = this->ring;
           const uint32_t full = ring.full + 8 * stage;
           const int blocks = this->blocks_from(kb);
-          if (lane == 0) {
-            ptx::mbarrier_arrive_expect(full, abi::activation_bytes(kTile, blocks, plain));
+          if (sfb != nullptr) {
 #pragma unroll
             for (int b = 0; b < kTile.blocks; ++b) {
               if (b >= blocks) break;
-              const uint32_t to =
-                  kTile.normal() ? ring.row_tile(stage, b) : ring.col_tile(stage, b);
-              this->template load_tile<kTile.tile_m, kTile.cluster_n>(to, p.a, kb + b, m0, a_batch,
-                                                                      full);
+              ptx::load_async_4(ring.sfb(stage, b) + 4 * lane, sfb + (kb + b) * p.sfb.k_stride);
             }
-            if (!plain) ptx::copy_box(ring.sfa(stage, 0), p.sfa, m0, kb, sfa_batch, full);
           }
-          if (lane < abi::kSfbSlots) {
-            if (sfb != nullptr) {
-#pragma unroll
-              for (int b = 0; b < kTile.blocks; ++b) {
-                if (b >= blocks) break;
-                ptx::load_async_4(ring.sfb(stage, b) + 4 * lane, sfb + (kb + b) * p.sfb.k_stride);
-              }
-            }
-            ptx::arrive_after_loads(full);
-          }
+          if (lane < abi::kSfbSlots) ptx::arrive_after_loads(full);
           if (plain) {
             load_plain_sfa(ring, stage, kb, blocks, sfa, m0);
             ptx::arrive_after_loads(full);

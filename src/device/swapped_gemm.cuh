@@ -5,18 +5,17 @@
 //
 // ROLES (warps, in order)
 //   math warpgroups   pipeline by pipeline; those of one pipeline lie side by side over the tile's
-//   rows k_groups          producers of B, one for each pipeline k_groups          producers of A,
-//   SFA and SFB
+//                     rows
+//   k_groups each     producers: of B; of A, with SFA by the copy engine; of SFB and other SFA
 //
 // BARRIERS
 //   stages            pipeline.cuh, each pipeline its own
 //   exchange          epilogue.cuh, with K split over the cluster
-//   named 1           producers -> math: barriers are initialised
+//   named 1           all roles: barriers are initialised
 //   named 2           exchange between the warpgroups of one CTA
 //
 // TIMELINE of a K-block: as in normal_gemm.cuh. A launch is short: what counts is how early the
-// first request leaves (after initialising the pipeline's barriers, before any other set-up) and
-// how little remains after the last byte has arrived.
+// first request leaves and how little remains after the last byte has arrived.
 #pragma once
 
 #include "device/epilogue.cuh"
@@ -151,9 +150,9 @@ __device__ __forceinline__ void swapped_math(const KernelParams& p, const Ring<k
   constexpr int kUnits = Math::kAcc / 4;
 
 #pragma unroll 1
-  for (uint32_t unit = ptx::cluster_id(); unit < p.order.units; unit += ptx::cluster_count()) {
+  for (uint32_t unit = first_unit(); unit < p.order.units; unit += unit_step()) {
     const TileAt at = locate<kTile>(p, unit, rank);
-    const bool last = unit + ptx::cluster_count() >= p.order.units;
+    const bool last = unit + unit_step() >= p.order.units;
     float acc[Math::kAcc];
 #pragma unroll
     for (int i = 0; i < Math::kAcc; ++i) acc[i] = 0.0f;

@@ -59,7 +59,7 @@ struct TileConfig {
   OCTET_HD constexpr int math_warps() const { return 4 * math_groups(); }
   // A producer warpgroup that gives registers away pays where accumulators are large.
   OCTET_HD constexpr bool moves_registers() const { return normal() && accumulators() >= 128; }
-  OCTET_HD constexpr int producer_warps() const { return 2 * k_groups; }
+  OCTET_HD constexpr int producer_warps() const { return 3 * k_groups; }
   OCTET_HD constexpr int producer_threads() const {
     return moves_registers() ? 128 : 32 * producer_warps();
   }

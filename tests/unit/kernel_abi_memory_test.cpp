@@ -191,7 +191,7 @@ struct Recount {
   void arrive(const TileConfig& t, int cluster_split, uint32_t rank, int warp, int lane) {
     Cta& own = ctas[rank];
     const int math_warps = 4 * t.row_groups() * t.col_groups() * t.k_groups;
-    if (warp >= math_warps + 2 * t.k_groups) return;  // idle: leaves at once
+    if (warp >= math_warps + 3 * t.k_groups) return;  // idle: leaves at once
     ++own.ready;
     if (warp < math_warps) {
       ++own.math;
@@ -207,12 +207,12 @@ struct Recount {
       if (cluster_split > 1 && warp == 0 && lane == 0) ++own.exchange_full;
       return;
     }
-    const int role = warp - math_warps;
-    const bool weights = role < t.k_groups;
-    Pipeline& pipeline = own.pipelines[weights ? role : role - t.k_groups];
-    const int announces = lane == 0 ? 1 : 0;
-    const int brings_sfb = !weights && lane < 4 ? 1 : 0;
-    const int brings_sfa = weights ? 0 : 1;
+    // Producers of B, then of A (with SFA where the copy engine brings it), then of other scales.
+    const int role = (warp - math_warps) / t.k_groups;
+    Pipeline& pipeline = own.pipelines[(warp - math_warps) % t.k_groups];
+    const int announces = role < 2 && lane == 0 ? 1 : 0;
+    const int brings_sfb = role == 2 && lane < 4 ? 1 : 0;
+    const int brings_sfa = role == 2 ? 1 : 0;
     pipeline.full += announces + brings_sfb;
     pipeline.plain_full += announces + brings_sfb + brings_sfa;
   }

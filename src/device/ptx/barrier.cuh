@@ -94,16 +94,6 @@ __device__ __forceinline__ uint32_t cluster_rank() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(x));
   return x;
 }
-__device__ __forceinline__ uint32_t cluster_id() {
-  uint32_t x;
-  asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(x));
-  return x;
-}
-__device__ __forceinline__ uint32_t cluster_count() {
-  uint32_t x;
-  asm volatile("mov.u32 %0, %%nclusterid.x;" : "=r"(x));
-  return x;
-}
 // The same shared-memory address in CTA `rank` of the cluster.
 __device__ __forceinline__ uint32_t map_to_rank(uint32_t address, uint32_t rank) {
   uint32_t x;
