@@ -2,6 +2,8 @@
 // every name of kernel_abi/kernel_table.h (make_kernel_sources.py).
 #pragma once
 
+#include <cstddef>
+
 #include "device/normal_gemm.cuh"
 #include "device/swapped_gemm.cuh"
 #include "kernel_abi/kernel_table.h"
@@ -27,17 +29,29 @@ struct RegisterSplit {
 // Roles of the producer warps, as many of each as there are pipelines.
 enum ProducerRole { kWeights = 0, kActivations = 1, kScales = 2 };
 
-// Brings the lines of constant memory that a role reads, all at once: each is a miss in every
-// launch, and one after the other they delay the first request by hundreds of cycles, or the end.
-__device__ __forceinline__ void fetch_parameters(const KernelParams& p, bool math) {
-  ptx::fetch(p.stages);
-  ptx::fetch(p.order.last.divisor);
-  ptx::fetch(p.n);
-  if (math) {
-    ptx::fetch(static_cast<uint32_t>(p.d_type));
-    ptx::fetch(static_cast<uint32_t>(p.out.ld));
+// Brings all lines of the parameters, tensor maps aside, from memory at once: each is a miss in
+// every launch, and one after the other they delay the first request by hundreds of cycles, and the
+// end. NOTE: an index that differs between lanes makes it one load that does not block; the
+// compiler would read fields where they are used, each with a miss of its own.
+class ParameterFetch {
+ public:
+  __device__ __forceinline__ ParameterFetch(const KernelParams& p, int lane) {
+    constexpr int kLine = 64, kHead = offsetof(KernelParams, b) / kLine,
+                  kTail = offsetof(KernelParams, d_type) / kLine,
+                  kLines = sizeof(KernelParams) / kLine;
+    const int line = lane < kHead ? lane : min(kTail + lane - kHead, kLines - 1);
+    word_ = reinterpret_cast<const uint32_t*>(&p)[line * (kLine / 4)];
   }
-}
+  // Waits for them. (The condition only makes the load one that counts.)
+  __device__ __forceinline__ void wait() const {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.eq.u32 p, %0, 0x7fc0ffee;\n@p nanosleep.u32 1;\n}\n" ::"r"(word_)
+        : "memory");
+  }
+
+ private:
+  uint32_t word_;
+};
 
 template <TileConfig kTile>
 __device__ __forceinline__ void gemm(const KernelParams& p) {
@@ -50,7 +64,7 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
   const uint32_t base = ptx::shared_address(shared_memory);
   const bool clustered = kTile.multicast() > 1 || p.cluster_split > 1;
   const uint32_t rank = blockIdx.x;  // in the cluster, as the grid is laid out
-  fetch_parameters(p, warp < kMathWarps);
+  const ParameterFetch parameters(p, lane);
 
   if (warp >= kMathWarps) {
     if constexpr (kTile.moves_registers()) ptx::give_registers<RegisterSplit<kTile>::kProducer>();
@@ -65,6 +79,7 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
       if (!(p.flags & abi::kPlainSfa)) ptx::prefetch_map(p.sfa);
     }
     init_barriers<kTile>(p, base, warp, lane);
+    parameters.wait();
     ptx::named_sync(kReadyBarrier, abi::ready_threads(kTile));
     if (role == kScales && pipeline == 0 && lane == 0 && p.cluster_split > 1) {
       Exchange<kTile>(p, base, rank).announce();
@@ -85,6 +100,7 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
   } else {
     if constexpr (kTile.moves_registers()) ptx::take_registers<RegisterSplit<kTile>::kMath>();
     init_barriers<kTile>(p, base, warp, lane);
+    parameters.wait();
     ptx::named_sync(kReadyBarrier, abi::ready_threads(kTile));
     if (clustered) {
       ptx::cluster_arrive_relaxed();

@@ -17,7 +17,8 @@
 // while one promotes, the other's WGMMA runs)
 //   wait full | 4 WGMMA, commit | load scales | wait WGMMA | release the stage | promote
 // kSets = 2
-//   wait full i+1 | 4 WGMMA of i+1 | load scales of i | wait WGMMA i | release | promote i
+//   wait full i+1 | 4 WGMMA of i+1 | load scales of i | test full i+2 | wait WGMMA i | release |
+//   promote i
 #pragma once
 
 #include "device/epilogue.cuh"
@@ -56,6 +57,9 @@ struct NormalMath {
 
   __device__ __forceinline__ void wait_full() const {
     ptx::mbarrier_wait(ring.full + 8 * place.stage, place.parity);
+  }
+  __device__ __forceinline__ bool test_full() const {
+    return ptx::mbarrier_test(ring.full + 8 * place.stage, place.parity);
   }
   // NOTE: only after the wait for the WGMMA that read the stage, and after its scales are in
   // registers.
@@ -134,13 +138,15 @@ struct NormalMath {
     } else {
       float even[kAcc], odd[kAcc];
       MathPlace<kTile> retiring = place;
+      bool ready = false;  // the stage at `place` is known to be full
       const auto issue = [&](float(&product)[kAcc]) {
-        wait_full();
+        if (!ready) wait_full();
         ptx::multiply_block<kWidth>(product, row_piece(place.tiles, 0), col_piece(place.tiles, 0));
         place.advance(ring.stages);
       };
       const auto retire = [&]<int kPending>(float(&product)[kAcc]) {
         const PieceScales s = load_scales<kBlocks>(retiring.scales, 0, sfb_slot[0]);
+        if (kPending > 0) ready = test_full();
         ptx::wgmma_wait<kPending>();
         ptx::hold(product);
         release(retiring.stage);

@@ -108,18 +108,22 @@ __device__ __forceinline__ abi::BlockRange my_range(const KernelParams& p, uint3
 
 // Initialises this warp's share of the barriers, those of the exchange included; every role calls
 // it, then everybody waits for everybody. NOTE: an initialisation takes some 40 cycles whichever
-// lane asks for it, so a ring's worth of them by one warp delays the first request by 600.
+// lane asks for it, so a ring's worth of them by one warp delays the first request by 600; in a
+// loop that is not unrolled each one takes a fence besides.
 template <TileConfig kTile>
 __device__ __forceinline__ void init_barriers(const KernelParams& p, uint32_t base, int warp,
                                               int lane) {
   constexpr int kWarps = kTile.math_warps() + kTile.producer_warps();
+  constexpr int kMost = (2 * Ring<kTile>::kLayout.stages + kWarps - 1) / kWarps;
   const uint32_t full = base + p.barriers, empty = full + abi::empty_after_full(kTile, p.stages),
                  exchange = full + abi::exchange_barriers(kTile, p.stages);
-  const bool plain = p.flags & abi::kPlainSfa;
+  const uint32_t full_arrivals = abi::full_arrivals(p.flags & abi::kPlainSfa);
   if (lane == 0) {
-#pragma unroll 1
-    for (uint32_t bar = full + 8 * warp; bar < exchange; bar += 8 * kWarps) {
-      ptx::mbarrier_init(bar, bar < empty ? abi::full_arrivals(plain) : abi::empty_arrivals(kTile));
+#pragma unroll
+    for (int i = 0; i < kMost; ++i) {
+      const uint32_t bar = full + 8 * (warp + i * kWarps);
+      if (bar < exchange)
+        ptx::mbarrier_init(bar, bar < empty ? full_arrivals : abi::empty_arrivals(kTile));
     }
     if (p.cluster_split > 1 && warp == kWarps - 1) {
       ptx::mbarrier_init(exchange, abi::exchange_full_arrivals());

@@ -45,6 +45,9 @@ struct SwappedMath {
   __device__ __forceinline__ void wait_full() const {
     ptx::mbarrier_wait(ring.full + 8 * place.stage, place.parity);
   }
+  __device__ __forceinline__ bool test_full() const {
+    return ptx::mbarrier_test(ring.full + 8 * place.stage, place.parity);
+  }
   // NOTE: only after the wait for the WGMMA that read the stage, and after its scales are in
   // registers.
   __device__ __forceinline__ void release(uint32_t stage) const {
@@ -72,25 +75,30 @@ struct SwappedMath {
   // `count` K-blocks into acc.
   __device__ __forceinline__ void k_loop(float (&acc)[kAcc], int count, uint32_t sfb_slot) {
     if (count == 0) return;
+    // The stage at `place` is known to be full. Asked under the WGMMA before: the answer takes some
+    // 50 cycles, which a chain of short K-blocks has no time for.
+    bool ready = false;
     if constexpr (kTile.sets == 1) {
       float product[kAcc];
 #pragma unroll 1
       for (int left = count; left > 0; left -= kTile.blocks) {
-        wait_full();
+        if (!ready) wait_full();
+        const uint32_t stage = place.stage, tiles = place.tiles, scales = place.scales;
+        place.advance(ring.stages);
 #pragma unroll
         for (int b = 0; b < kTile.blocks; ++b) {
           if (b < left) {
-            start(product, place.tiles, b);
-            const Scales s = load_scales(place.scales, b, sfb_slot);
+            start(product, tiles, b);
+            const Scales s = load_scales(scales, b, sfb_slot);
+            if (b == 0) ready = test_full();
             ptx::wgmma_wait<0>();
             ptx::hold(product);
-            if (b == kTile.blocks - 1) release(place.stage);
+            if (b == kTile.blocks - 1) release(stage);
             promote_swapped<kWidth>(acc, product, s.sfa, s.sfb);
           } else if (b == kTile.blocks - 1) {
-            release(place.stage);
+            release(stage);
           }
         }
-        place.advance(ring.stages);
       }
     } else {
       float even[kAcc], odd[kAcc];
@@ -98,13 +106,15 @@ struct SwappedMath {
       int issued = 0, retired = 0;
       // kSlot: which K-block of a stage the set always works on (kSlot < blocks).
       const auto issue = [&]<int kSlot>(float(&product)[kAcc]) {
-        if (kSlot == 0) wait_full();
+        if (kSlot == 0 && !ready) wait_full();
         start(product, place.tiles, kSlot);
         ++issued;
         if (kSlot == kTile.blocks - 1 || issued == count) place.advance(ring.stages);
       };
       const auto retire = [&]<int kSlot, int kPending>(float(&product)[kAcc]) {
         const Scales s = load_scales(retiring.scales, kSlot, sfb_slot);
+        // Before the set that comes next starts a stage.
+        if (kPending > 0 && (kTile.blocks == 1 || kSlot == 0)) ready = test_full();
         ptx::wgmma_wait<kPending>();
         ptx::hold(product);
         ++retired;

@@ -64,6 +64,14 @@ OCTET_HD constexpr int exchange_bytes(const TileConfig& t, int cluster_split, in
   return partial > staging ? partial : staging;
 }
 
+// Bytes of the ring that a CTA of the swapped family may have. What a launch requests at its start
+// has to be digested at its end, so deeper rings are slower: 120 KB an SM hide the latency of DRAM
+// where one CTA has it to itself, 160 KB where two share it (18432x7168, M = 16: 36.0 -> 34.1 us;
+// 2112x7168: 7.5 -> 7.2, 2026-11-30).
+OCTET_HD constexpr int most_ring_bytes(const TileConfig& t) {
+  return t.normal() ? kMostSharedMemory : t.ctas_per_sm == 1 ? 120 * 1024 : 80 * 1024;
+}
+
 OCTET_HD constexpr SmemLayout layout_with(const TileConfig& t, int cluster_split, int boxes) {
   SmemLayout s;
   s.a_bytes = operand_bytes(t.tile_m);
@@ -76,6 +84,8 @@ OCTET_HD constexpr SmemLayout layout_with(const TileConfig& t, int cluster_split
       t.ctas_per_sm == 1 ? kMostSharedMemory : kSharedMemoryOfSm / t.ctas_per_sm - 1024;
   const int fixed = exchange + 16 + 128;
   int stages = (room - fixed) / (s.stage_bytes + s.scale_bytes + 16);
+  const int most = most_ring_bytes(t) / s.stage_bytes;
+  if (stages > most) stages = most;
   if (stages > kMostStages) stages = kMostStages;
   stages = stages / t.k_groups * t.k_groups;
   s.stages = stages < 0 ? 0 : stages;

@@ -12,11 +12,6 @@ namespace oct::device::ptx {
 __device__ __forceinline__ void prefetch_map(const abi::TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
-// Reads a kernel parameter here and now.
-__device__ __forceinline__ void fetch(uint32_t parameter) {
-  asm volatile("" ::"r"(parameter) : "memory");
-}
-
 // A box of a tensor map at (x, y, z) into shared memory; its bytes complete on `bar`. Elements
 // outside the tensor arrive as zeros and count as bytes.
 __device__ __forceinline__ void copy_box(uint32_t to, const abi::TensorMap& map, int x, int y,
