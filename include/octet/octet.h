@@ -239,7 +239,8 @@ typedef struct octet_scale_matrix {
 
 /* Pointers of one call: host memory for the CPU backend, device memory for the GPU. Which of the
  * group_* arrays is read, and its length, is said at octet_grouping. Grouping metadata is never
- * trusted: values out of range are clamped, nothing outside the declared extents is touched, and
+ * trusted: values out of range are clamped, offsets and ends that decrease are raised to where the
+ * group starts, no row has two owners, nothing outside the declared extents is touched, and
  * octet_validate() names what is wrong. */
 typedef struct octet_gemm_args {
   uint32_t struct_size;

@@ -161,7 +161,7 @@ constexpr std::array kTexts{
              "{arg}[{i}] = {got}: must be from 0 to {want}", "A run clamps it."},
     RuleText{Rule::kDecreasing, kInvalid, "Found by validate",
              "{arg}[{i}] = {got}: must be at least {want}, where the group starts",
-             "A run takes the group as empty."},
+             "A run raises it to that: the group is empty, and no row has two owners."},
     RuleText{Rule::kBadCount, kInvalid, "Found by validate",
              "group_counts[{i}] = {got}: must be from 0 to {want}", "A run clamps it."},
     RuleText{

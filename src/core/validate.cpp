@@ -155,8 +155,9 @@ Status validate(const octet_gemm_plan& plan, const octet_gemm_args& args) {
   const bool shared = p.grouping == OCTET_OFFSETS || p.grouping == OCTET_ALIGNED;
   if (shared) {
     owned.assign(static_cast<std::size_t>(args.a.rows), 0);
-    for (int64_t g = 0; g < p.groups; ++g) {
-      const Range rows = group_rows(p, args, g);
+    for (int64_t g = 0, before = 0; g < p.groups; ++g) {
+      const Range rows = group_rows(p, args, g, before);
+      before = rows.last;
       for (int64_t r = rows.first; r < rows.last; ++r) owned[static_cast<std::size_t>(r)] = 1;
     }
   }
