@@ -1,0 +1,62 @@
+// Strides of 0: one scale for everything, in every layout and grouping, and one operand for a whole
+// batch. Held against the same numbers written out.
+#include <cstring>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "core/extents.h"
+#include "core/float_types.h"
+#include "core/problem.h"
+#include "octet/octet.h"
+#include "support/compare.h"
+#include "support/host_case.h"
+#include "support/problems.h"
+
+namespace {
+
+using namespace oct::testing_support;
+
+octet_code run(bool reference, const HostCase& c, const octet_gemm_args& args) {
+  const octet_gemm_plan plan = cpu_plan(c.problem);
+  return reference ? octet_ref_run(&plan, &args) : octet_cpu_run(&plan, &args, nullptr, nullptr);
+}
+
+void fill_scales(const Buffer& buffer, float value) {
+  for (int64_t i = 0; i < buffer.size() / 4; ++i) buffer.as<float>()[i] = value;
+}
+
+// A pointer aligned to 4 bytes and no more.
+alignas(16) const float kScales[4] = {0, 0.375f, 0, 1.75f};
+
+TEST(SharedOperands, OneScaleForEverything) {
+  Random random(31);
+  int several = 0;
+  for (int i = 0; i < 400; ++i) {
+    octet_gemm_problem p = draw_problem(random, static_cast<Regime>(i % kRegimes), 20000);
+    if (p.granularity == OCTET_SCALE_NONE) continue;
+    p.sfa_layout = static_cast<octet_scale_layout>(i % 3);
+    p.sfb_layout = static_cast<octet_scale_layout>(i / 3 % 3);
+    const HostCase before(p);
+    fill_scales(before.sfa, kScales[1]);
+    fill_scales(before.sfb, kScales[3]);
+    HostCase want = before;
+    ASSERT_EQ(run(true, want, want.args()), OCTET_OK) << octet_status_message();
+    for (const bool reference : {false, true}) {
+      HostCase got = before;
+      octet_gemm_args args = got.args();
+      if (args.sfa.data != nullptr) args.sfa = {&kScales[1], 0, 0, 0};
+      if (args.sfb.data != nullptr) args.sfb = {&kScales[3], 0, 0, 0};
+      const octet_gemm_plan plan = cpu_plan(p);
+      ASSERT_EQ(octet_validate(&plan, &args), OCTET_OK)
+          << got.name() << ": " << octet_status_message();
+      ASSERT_EQ(run(reference, got, args), OCTET_OK) << octet_status_message();
+      ASSERT_EQ(compare_results(got, want), "");
+    }
+    const auto e = oct::core::scale_extent_a(p, before.shape);
+    if (e.rows > 1 && e.blocks > 1) ++several;
+  }
+  EXPECT_GT(several, 30);
+}
+
+}  // namespace
