@@ -219,14 +219,15 @@ OCTET_API octet_code octet_plan_explain(const octet_gemm_problem* problem,
 
 /* ------------------------------------------------------------------------------- arguments ---- */
 
-/* A row-major matrix, or `groups` of them `group_stride` elements apart. Rows are `ld` elements
- * apart: then rows counts those of one
- * group (masked: max_m). Inputs are never written. */
+/* A row-major matrix, rows `ld` elements apart, or `groups` of them `group_stride` elements apart:
+ * then rows counts those of one group (masked: max_m). In a batched problem A, B, C, SFA and
+ * SFB may have a group_stride of 0: one for the whole batch. Inputs are never written. */
 typedef struct octet_matrix {
   void* data;
   int64_t rows, cols;
   int64_t ld;
-  int64_t group_stride; /* at least one group's extent; not read when there is one group         */
+  int64_t group_stride; /* at least one group's extent, or 0 (batched: shared); not read when there
+                           is one group                                                          */
 } octet_matrix;
 
 /* Scales: element (r, kb) of group g is data[r * row_stride + kb * k_stride + g * group_stride].

@@ -177,10 +177,15 @@ class Checker {
     if (groups < 2) return {};
     const int64_t least = (x.rows - 1) * x.ld + x.cols;
     const int64_t most = std::max(least, kLargestGroupStride);
+    const bool shareable = p_.grouping == OCTET_BATCHED && matrix[0] != 'D';
+    if (shareable && x.group_stride == 0) return {};
     if (x.group_stride < least || x.group_stride > most) {
-      return refuse(Rule::kGroupStride, {{"arg", arg},
-                                         {"got", text(x.group_stride)},
-                                         {"want", fmt::format("from {} to {}", least, most)}});
+      return refuse(Rule::kGroupStride,
+                    {{"arg", arg},
+                     {"got", text(x.group_stride)},
+                     {"want", fmt::format("{}from {} to {}",
+                                          shareable ? "0 (one matrix for the whole batch) or " : "",
+                                          least, most)}});
     }
     if (x.group_stride % unit != 0) {
       return refuse(Rule::kGroupStridePitch, {{"arg", arg},
@@ -227,8 +232,10 @@ class Checker {
                                         {"want", text(kLargestGroupStride)}});
       }
     }
-    // A forgotten group_stride would give every group the first one's scales.
-    if (extent.groups > 1 && x.group_stride == 0 && (x.row_stride != 0 || x.k_stride != 0)) {
+    // A forgotten group_stride would give every group the first one's scales. A batch may share
+    // them.
+    if (p_.grouping != OCTET_BATCHED && extent.groups > 1 && x.group_stride == 0 &&
+        (x.row_stride != 0 || x.k_stride != 0)) {
       return refuse(Rule::kGroupStride,
                     {{"arg", arg},
                      {"got", "0"},

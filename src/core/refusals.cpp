@@ -107,7 +107,8 @@ constexpr std::array kTexts{
         "K itself may be anything: pad the pitch, not the problem."},
     RuleText{Rule::kGroupStride, kInvalid, "Arguments",
              "{arg}.group_stride = {got}: must be {want}",
-             "Groups lie apart: a forgotten stride would give every group the first one's data."},
+             "Groups lie apart: a forgotten stride would give every group the first one's data. A "
+             "batch may share an operand it reads: 0."},
     RuleText{
         Rule::kGroupStridePitch, kInvalid, "Arguments",
         "{arg}.group_stride = {got}: must be a multiple of {want} elements (16 bytes; {matrix} is "

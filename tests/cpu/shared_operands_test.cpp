@@ -59,4 +59,65 @@ TEST(SharedOperands, OneScaleForEverything) {
   EXPECT_GT(several, 30);
 }
 
+// One group's matrix written over all of them.
+void repeat(const Buffer& buffer, int64_t bytes_of_one, int64_t group_stride_bytes,
+            int64_t groups) {
+  for (int64_t g = 1; g < groups; ++g) {
+    std::memcpy(buffer.data() + g * group_stride_bytes, buffer.data(),
+                static_cast<std::size_t>(bytes_of_one));
+  }
+}
+
+TEST(SharedOperands, ABatchMayShareWhatItReads) {
+  Random random(32);
+  int shared[5] = {};
+  for (int i = 0; i < 800; ++i) {
+    const octet_gemm_problem p = draw_problem(random, static_cast<Regime>(i % kRegimes), 20000);
+    if (p.grouping != OCTET_BATCHED || p.groups < 2) continue;
+    const HostCase before(p);
+    octet_gemm_args args = before.args();
+    const struct {
+      octet_matrix& x;
+      octet_type type;
+      const Buffer& buffer;
+    } matrices[] = {{args.a, p.in_type, before.a},
+                    {args.b, p.in_type, before.b},
+                    {args.c, p.d_type, before.c}};
+    for (int j = 0; j < 3; ++j) {
+      const auto& m = matrices[j];
+      if (m.buffer.size() == 0 || random.chance(0.4)) continue;
+      repeat(m.buffer, oct::core::matrix_bytes(m.x, m.type, 1),
+             m.x.group_stride * oct::core::size_of(m.type), p.groups);
+      m.x.group_stride = 0;
+      ++shared[j];
+    }
+    const struct {
+      octet_scale_matrix& x;
+      oct::core::ScaleExtent e;
+      const Buffer& buffer;
+    } scales[] = {{args.sfa, oct::core::scale_extent_a(p, args), before.sfa},
+                  {args.sfb, oct::core::scale_extent_b(p, args), before.sfb}};
+    for (int j = 0; j < 2; ++j) {
+      const auto& m = scales[j];
+      if (m.buffer.size() == 0 || random.chance(0.4)) continue;
+      repeat(m.buffer, oct::core::scale_bytes(m.x, {m.e.rows, m.e.blocks, 1}), m.x.group_stride * 4,
+             p.groups);
+      m.x.group_stride = 0;
+      ++shared[3 + j];
+    }
+    HostCase want = before;
+    ASSERT_EQ(run(true, want, want.args()), OCTET_OK) << octet_status_message();
+    for (const bool reference : {false, true}) {
+      HostCase got = before;
+      args.d.data = got.args().d.data;
+      const octet_gemm_plan plan = cpu_plan(p);
+      ASSERT_EQ(octet_validate(&plan, &args), OCTET_OK)
+          << got.name() << ": " << octet_status_message();
+      ASSERT_EQ(run(reference, got, args), OCTET_OK) << got.name() << octet_status_message();
+      ASSERT_EQ(compare_results(got, want), "");
+    }
+  }
+  for (const int count : shared) EXPECT_GT(count, 10);
+}
+
 }  // namespace
