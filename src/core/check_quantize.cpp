@@ -8,6 +8,7 @@
 #include "core/problem.h"
 #include "core/quantize_shape.h"
 #include "core/refusals.h"
+#include "core/regions.h"
 #include "core/types.h"
 
 namespace oct::core {
@@ -56,11 +57,11 @@ Status check_matrix(const char* arg, const octet_matrix& x, octet_type type) {
   return {};
 }
 
-bool overlap(const void* x, int64_t x_bytes, const void* y, int64_t y_bytes) {
-  const auto a = reinterpret_cast<uintptr_t>(x);
-  const auto b = reinterpret_cast<uintptr_t>(y);
-  return x_bytes > 0 && y_bytes > 0 && a < b + static_cast<uintptr_t>(y_bytes) &&
-         b < a + static_cast<uintptr_t>(x_bytes);
+Status apart(const char* arg, const Region& x, const char* other, const Region& y) {
+  const Sharing shared = sharing(x, y);
+  if (shared == Sharing::kNone) return {};
+  return refuse(shared == Sharing::kUnknown ? Rule::kInterleaved : Rule::kOverlap,
+                {{"arg", arg}, {"other", other}});
 }
 
 Status check_fields(const octet_quantize_args& args) {
@@ -169,21 +170,15 @@ Status check_quantize(const octet_quantize_args& args) {
                                 least));
     }
   }
-  const int64_t x_bytes = matrix_bytes(args.x, args.x_type, 1);
-  const int64_t code_bytes = matrix_bytes(args.codes, OCTET_E4M3, 1);
-  const int64_t scale_bytes =
-      span_bytes(size_of(scale_type), 1,
-                 {shape.scale_lines, args.row_stride, shape.blocks, args.k_stride});
-  if (overlap(args.x.data, x_bytes, args.codes.data, code_bytes)) {
-    return refuse(Rule::kOverlap, {{"arg", "codes"}, {"other", "x"}});
-  }
-  if (overlap(args.x.data, x_bytes, args.scales, scale_bytes)) {
-    return refuse(Rule::kOverlap, {{"arg", "scales"}, {"other", "x"}});
-  }
-  if (overlap(args.codes.data, code_bytes, args.scales, scale_bytes)) {
-    return refuse(Rule::kOverlap, {{"arg", "scales"}, {"other", "codes"}});
-  }
-  return {};
+  const Region x = matrix_region(args.x, args.x_type, 1);
+  const Region codes = matrix_region(args.codes, OCTET_E4M3, 1);
+  const int64_t size = size_of(scale_type);
+  const Region scales(args.scales, size,
+                      {{args.row_stride * size, shape.scale_lines},
+                       {args.k_stride * size, shape.blocks}});
+  if (Status s = apart("codes", codes, "x", x); !s.ok()) return s;
+  if (Status s = apart("scales", scales, "x", x); !s.ok()) return s;
+  return apart("scales", scales, "codes", codes);
 }
 
 }  // namespace oct::core

@@ -131,6 +131,11 @@ constexpr std::array kTexts{
     RuleText{Rule::kPartialC, kInvalid, "Arguments",
              "c overlaps d: c must be d itself (same data, ld and group_stride) or apart from it",
              ""},
+    RuleText{
+        Rule::kInterleaved, kInvalid, "Arguments",
+        "{arg} and {other} interleave with different strides: keep them apart",
+        "Whether hundreds of thousands of rows share a byte is not found out in a call; slices "
+        "of one buffer, whose strides are equal, are."},
     RuleText{Rule::kMissingMetadata, kInvalid, "Arguments",
              "{arg} is null: {kind} problems read {want}", ""},
     RuleText{Rule::kPackedColumns, kInvalid, "Arguments",

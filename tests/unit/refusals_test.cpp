@@ -326,6 +326,13 @@ std::vector<Row> argument_rows() {
       {Rule::kPartialC,
        checked("dense_m64n256k512_acc", [](Call& c) { c.args.c.data = arena[kD] + 16; }),
        "c overlaps d: c must be d itself (same data, ld and group_stride) or apart from it"},
+      {Rule::kInterleaved,
+       checked("dense_m9000000n1k16_f32",
+               [](Call& c) {
+                 c.args.a = matrix(arena[kA], 9000000, 16, 1600);
+                 c.args.d = matrix(arena[kA] + 400, 9000000, 1, 200);
+               }),
+       "d and a interleave with different strides: keep them apart"},
       {Rule::kMissingMetadata,
        checked("contiguous_g2m64n256k512", [](Call& c) { c.args.group_index = nullptr; }),
        "group_index is null: contiguous problems read int32[a.rows]"},
