@@ -11,7 +11,9 @@
  * Every function returns an octet_code. When it is not OCTET_OK, octet_status_message() gives one
  * sentence that names the argument, what it was and what is wanted. Sizes and strides are int64 and
  * count elements, never bytes, unless the name ends in _bytes. No function prints, aborts, keeps
- * process-wide settings, or reads the environment. All functions may be called from any thread. */
+ * process-wide settings, or reads the environment. All functions may be called from any thread, of
+ * 32 KB of stack or more (octet_cuda_*: what the driver needs). The caller's floating-point
+ * environment (rounding, flushing, traps) has no influence and is left as it was. */
 #ifndef OCTET_OCTET_H_
 #define OCTET_OCTET_H_
 

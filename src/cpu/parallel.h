@@ -49,14 +49,4 @@ void parallel_workers(int workers, const Body& body) {
   if (error) std::rethrow_exception(error);
 }
 
-// Cuts [0, count) into one contiguous range per thread: body(first, last).
-template <typename Body>
-void parallel_ranges(int threads, int64_t count, const Body& body) {
-  if (count <= 0) return;
-  const int workers = static_cast<int>(std::min<int64_t>(thread_count(threads), count));
-  parallel_workers(workers, [&](int worker) {
-    body(count * worker / workers, count * (worker + 1) / workers);
-  });
-}
-
 }  // namespace oct::cpu
