@@ -354,7 +354,7 @@ OCTET_API_VOID void octet_quantize_args_init(octet_quantize_args* args);
 OCTET_API octet_code octet_cpu_quantize(const octet_quantize_args* args);
 OCTET_API octet_code octet_ref_quantize(const octet_quantize_args* args);
 
-/* x = code * scale in FP32, rounded once to x's type. */
+/* x = code * scale in FP32, rounded once to x's type. Scales are read: their strides may be 0. */
 OCTET_API octet_code octet_cpu_dequantize(const octet_quantize_args* args);
 OCTET_API octet_code octet_ref_dequantize(const octet_quantize_args* args);
 

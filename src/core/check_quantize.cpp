@@ -114,9 +114,8 @@ Status check_codes_shape(const octet_quantize_args& args) {
   return {};
 }
 
-}  // namespace
-
-Status check_quantize(const octet_quantize_args& args) {
+// `quantising`: codes and scales are written; otherwise x.
+Status check(const octet_quantize_args& args, bool quantising) {
   if (Status s = check_fields(args); !s.ok()) return s;
   if (Status s = check_matrix("x", args.x, args.x_type); !s.ok()) return s;
   if (Status s = check_matrix("codes", args.codes, OCTET_E4M3); !s.ok()) return s;
@@ -151,7 +150,7 @@ Status check_quantize(const octet_quantize_args& args) {
                                       {"want", text(kLargestStride)}});
     }
     // Two scales in one place would make the written value depend on the order of threads.
-    if (stride.got == 0 && stride.count > 1) {
+    if (quantising && stride.got == 0 && stride.count > 1) {
       return refuse(Rule::kExtent, {{"arg", stride.name},
                                     {"got", "0"},
                                     {"want", "1 or more: scales are written"}});
@@ -159,7 +158,7 @@ Status check_quantize(const octet_quantize_args& args) {
   }
   // The same danger where a walk along one axis meets the other: the larger stride must step over
   // it.
-  if (shape.scale_lines > 1 && shape.blocks > 1) {
+  if (quantising && shape.scale_lines > 1 && shape.blocks > 1) {
     const bool rows_inside = args.row_stride <= args.k_stride;
     const int64_t small = rows_inside ? args.row_stride : args.k_stride;
     const int64_t large = rows_inside ? args.k_stride : args.row_stride;
@@ -178,7 +177,12 @@ Status check_quantize(const octet_quantize_args& args) {
                        {args.k_stride * size, shape.blocks}});
   if (Status s = apart("codes", codes, "x", x); !s.ok()) return s;
   if (Status s = apart("scales", scales, "x", x); !s.ok()) return s;
-  return apart("scales", scales, "codes", codes);
+  return quantising ? apart("scales", scales, "codes", codes) : Status{};
 }
+
+}  // namespace
+
+Status check_quantize(const octet_quantize_args& args) { return check(args, true); }
+Status check_dequantize(const octet_quantize_args& args) { return check(args, false); }
 
 }  // namespace oct::core

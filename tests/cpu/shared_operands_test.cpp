@@ -2,6 +2,7 @@
 // batch. Held against the same numbers written out.
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -118,6 +119,41 @@ TEST(SharedOperands, ABatchMayShareWhatItReads) {
     }
   }
   for (const int count : shared) EXPECT_GT(count, 10);
+}
+
+// Dequantising only reads scales: any strides, one scale for everything too.
+TEST(SharedOperands, DequantiseTakesStridesOfZero) {
+  constexpr int64_t kRows = 130, kCols = 300;
+  std::vector<uint8_t> codes(kRows * kCols);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint8_t>(i * 7 % 120);
+  const struct { int64_t row, k; } strides[] = {{0, 0}, {0, 1}, {1, 0}, {1, 1}};
+  for (const int32_t block : {OCTET_BLOCK_1X128, OCTET_BLOCK_128X128}) {
+    for (const auto& stride : strides) {
+      float scales[kRows + 3];
+      for (int i = 0; i < kRows + 3; ++i) scales[i] = 0.25f + static_cast<float>(i % 16);
+      std::vector<float> x(kRows * kCols, -1.0f);
+      octet_quantize_args q;
+      octet_quantize_args_init(&q);
+      q.block = block;
+      q.x = {x.data(), kRows, kCols, kCols, 0};
+      q.codes = {codes.data(), kRows, kCols, kCols, 0};
+      q.scales = scales;
+      q.row_stride = stride.row;
+      q.k_stride = stride.k;
+      for (const auto function : {octet_cpu_dequantize, octet_ref_dequantize}) {
+        ASSERT_EQ(function(&q), OCTET_OK) << octet_status_message();
+        for (int64_t r = 0; r < kRows; ++r) {
+          for (int64_t c = 0; c < kCols; ++c) {
+            const int64_t line = block == OCTET_BLOCK_1X128 ? r : r / 128;
+            const float want =
+                oct::core::e4m3_to_f32(codes[static_cast<std::size_t>(r * kCols + c)]) *
+                scales[line * stride.row + c / 128 * stride.k];
+            ASSERT_EQ(x[static_cast<std::size_t>(r * kCols + c)], want) << r << " " << c;
+          }
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -116,6 +116,13 @@ Attempt quantized(std::function<void(QuantizeArgs&)> change) {
     return cpu::quantize(q);
   };
 }
+Attempt dequantized(std::function<void(QuantizeArgs&)> change) {
+  return [=] {
+    QuantizeArgs q = quantize_args();
+    change(q);
+    return cpu::dequantize(q);
+  };
+}
 Attempt parsed(const std::string& text) {
   return [=] { return GemmProblem::parse(text).status(); };
 }
@@ -439,6 +446,10 @@ std::vector<Row> found_rows() {
        "scales is null: must point to f32 scales [64, 2]"},
       {Rule::kOverlap, quantized([](auto& q) { q.codes.data = q.x.data; }),
        "codes overlaps x: what is written must not share memory with what is read"},
+      {Rule::kOverlap, dequantized([](auto& q) { q.scales = static_cast<float*>(q.x.data) + 250; }),
+       "scales overlaps x: what is written must not share memory with what is read"},
+      {Rule::kScaleStride, dequantized([](auto& q) { q.k_stride = -1; }),
+       "k_stride = -1: must be 0 or more"},
       {Rule::kScaleStride, quantized([](auto& q) { q.row_stride = -1; }),
        "row_stride = -1: must be 0 or more"},
       {Rule::kExtent, quantized([](auto& q) { q.k_stride = 0; }),

@@ -40,7 +40,7 @@ This page is printed by `octet_limits_doc` from the table that the library itsel
 | bad grouping metadata | is clamped: nothing outside the declared extents is touched, and `validate()` names it | |
 | split | 1 to 64 ranges of K, more than there are K-blocks too | more than 64 |
 | devices | planning for any preset without a device; the CPU backend anywhere | compute capabilities other than 9.0 |
-| quantisation | FP32, BF16, FP16; 1x128, 128x128; both axes; transposed; FP32, power-of-two and UE8M0 scales; any edge | scales in one place (stride 0); codes longer than K rounded up to 128 |
+| quantisation | FP32, BF16, FP16; 1x128, 128x128; both axes; transposed; FP32, power-of-two and UE8M0 scales; any edge | scales written to one place (stride 0; reading them so is fine); codes longer than K rounded up to 128 |
 )";
 
 const char* code_word(octet_code code) {
