@@ -151,9 +151,7 @@ constexpr std::array kTexts{
              "isa = {got}: must be one this processor has: {want}", ""},
 
     RuleText{Rule::kBadIndex, kInvalid, "Found by validate",
-             "group_index[{i}] = {got}: must be -1 or "
-             "from 0 to {want}",
-             "A run treats such a row as padding."},
+             "group_index[{i}] = {got}: must be {want}", "A run treats such a row as padding."},
     RuleText{
         Rule::kMixedBlock, kInvalid, "Found by validate",
         "group_index[{i}] = {got}: must be {want} or -1, as its block of {alignment} rows begins",

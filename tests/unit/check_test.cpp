@@ -311,7 +311,7 @@ TEST(BadMetadata, ValidateNamesEveryValueThatIsClamped) {
                  count > args.a.cols - start || (p.packed && count % 128 != 0);
       if (!clamped) before = start + count;
     }
-    if (p.grouping == OCTET_CONTIGUOUS && p.groups > 0) {
+    if (p.grouping == OCTET_CONTIGUOUS) {
       for (int64_t r = 0; r < args.a.rows; ++r) {
         const int64_t own = i32(c.group_index, r), first = i32(c.group_index, r - r % p.alignment);
         const bool after_padding = r % p.alignment > 0 && i32(c.group_index, r - 1) == -1;

@@ -384,6 +384,12 @@ std::vector<Row> found_rows() {
       {Rule::kBadIndex,
        validated("contiguous_g2m64n256k512", [](Call&) { slot<std::int32_t>(kIndex)[7] = 2; }),
        "group_index[7] = 2: must be -1 or from 0 to 1"},
+      {Rule::kBadIndex,
+       validated("contiguous_g0m64n256k512",
+                 [](Call&) {
+                   for (int i = 0; i < 256; ++i) slot<std::int32_t>(kIndex)[i] = i == 9 ? 5 : -1;
+                 }),
+       "group_index[9] = 5: must be -1 (there are no groups)"},
       {Rule::kMixedBlock,
        validated("contiguous_g2m64n256k512", [](Call&) { slot<std::int32_t>(kIndex)[130] = 1; }),
        "group_index[130] = 1: must be 0 or -1, as its block of 128 rows begins"},
@@ -413,6 +419,10 @@ std::vector<Row> found_rows() {
        validated("kgrouped_g2m64n256k256_packed",
                  [](Call&) { slot<std::int32_t>(kCounts)[0] = 100; }),
        "group_counts[0] = 100: must be a multiple of 128 in the packed form"},
+      {Rule::kBadCount,
+       validated("kgrouped_g2m64n256k256_packed",
+                 [](Call&) { slot<std::int32_t>(kCounts)[0] = -1; }),
+       "group_counts[0] = -1: must be from 0 to 512"},
       {Rule::kKOverlap,
        validated("kgrouped_g2m64n256k256",
                  [](Call&) {
