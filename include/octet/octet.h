@@ -299,7 +299,8 @@ OCTET_API_VOID void octet_cpu_options_init(octet_cpu_options* options);
 typedef struct octet_cpu_report {
   uint32_t struct_size;
   octet_isa isa;
-  int32_t threads;
+  int32_t threads; /* that ran, the caller's included: fewer than asked for where the work is small
+                      or the system gives no more                                                */
   int32_t reserved;
   int64_t scratch_bytes; /* memory taken besides the operands                                    */
 } octet_cpu_report;
