@@ -11,7 +11,9 @@
  * Every function returns an octet_code. When it is not OCTET_OK, octet_status_message() gives one
  * sentence that names the argument, what it was and what is wanted. Sizes and strides are int64 and
  * count elements, never bytes, unless the name ends in _bytes. No function prints, aborts, keeps
- * process-wide settings, or reads the environment. All functions may be called from any thread. */
+ * process-wide settings, or reads the environment. All functions may be called from any thread, of
+ * 32 KB of stack or more (octet_cuda_*: what the driver needs). The caller's floating-point
+ * environment (rounding, flushing, traps) has no influence and is left as it was. */
 #ifndef OCTET_OCTET_H_
 #define OCTET_OCTET_H_
 
@@ -219,14 +221,15 @@ OCTET_API octet_code octet_plan_explain(const octet_gemm_problem* problem,
 
 /* ------------------------------------------------------------------------------- arguments ---- */
 
-/* A row-major matrix, or `groups` of them `group_stride` elements apart. Rows are `ld` elements
- * apart: then rows counts those of one
- * group (masked: max_m). Inputs are never written. */
+/* A row-major matrix, rows `ld` elements apart, or `groups` of them `group_stride` elements apart:
+ * then rows counts those of one group (masked: max_m). In a batched problem A, B, C, SFA and
+ * SFB may have a group_stride of 0: one for the whole batch. Inputs are never written. */
 typedef struct octet_matrix {
   void* data;
   int64_t rows, cols;
   int64_t ld;
-  int64_t group_stride; /* at least one group's extent; not read when there is one group         */
+  int64_t group_stride; /* at least one group's extent, or 0 (batched: shared); not read when there
+                           is one group                                                          */
 } octet_matrix;
 
 /* Scales: element (r, kb) of group g is data[r * row_stride + kb * k_stride + g * group_stride].
@@ -239,7 +242,8 @@ typedef struct octet_scale_matrix {
 
 /* Pointers of one call: host memory for the CPU backend, device memory for the GPU. Which of the
  * group_* arrays is read, and its length, is said at octet_grouping. Grouping metadata is never
- * trusted: values out of range are clamped, nothing outside the declared extents is touched, and
+ * trusted: values out of range are clamped, offsets and ends that decrease are raised to where the
+ * group starts, no row has two owners, nothing outside the declared extents is touched, and
  * octet_validate() names what is wrong. */
 typedef struct octet_gemm_args {
   uint32_t struct_size;
@@ -295,7 +299,8 @@ OCTET_API_VOID void octet_cpu_options_init(octet_cpu_options* options);
 typedef struct octet_cpu_report {
   uint32_t struct_size;
   octet_isa isa;
-  int32_t threads;
+  int32_t threads; /* that ran, the caller's included: fewer than asked for where the work is small
+                      or the system gives no more                                                */
   int32_t reserved;
   int64_t scratch_bytes; /* memory taken besides the operands                                    */
 } octet_cpu_report;
@@ -350,7 +355,7 @@ OCTET_API_VOID void octet_quantize_args_init(octet_quantize_args* args);
 OCTET_API octet_code octet_cpu_quantize(const octet_quantize_args* args);
 OCTET_API octet_code octet_ref_quantize(const octet_quantize_args* args);
 
-/* x = code * scale in FP32, rounded once to x's type. */
+/* x = code * scale in FP32, rounded once to x's type. Scales are read: their strides may be 0. */
 OCTET_API octet_code octet_cpu_dequantize(const octet_quantize_args* args);
 OCTET_API octet_code octet_ref_dequantize(const octet_quantize_args* args);
 

@@ -83,6 +83,17 @@ class [[nodiscard]] Result {
 
 inline const char* version() { return octet_version(); }
 
+namespace detail {
+// The C interface reads up to a zero; a zero inside a string must not cut it to something that is
+// well-formed. It becomes a character that stands in no name or grammar, and is refused as that.
+inline std::string without_zeros(std::string text) {
+  for (char& c : text) {
+    if (c == '\0') c = '?';
+  }
+  return text;
+}
+}  // namespace detail
+
 // What is to be computed. Fields as in octet_gemm_problem; starts as dense e4m3 1D2D with BF16 out.
 struct GemmProblem : octet_gemm_problem {
   GemmProblem() : octet_gemm_problem{} { octet_gemm_problem_init(this); }
@@ -90,7 +101,7 @@ struct GemmProblem : octet_gemm_problem {
   // "dense_m4096n7168k2048": the grammar is in docs/problem-string.md.
   static Result<GemmProblem> parse(const std::string& text) {
     GemmProblem problem;
-    const octet_code code = octet_gemm_problem_parse(text.c_str(), &problem);
+    const octet_code code = octet_gemm_problem_parse(detail::without_zeros(text).c_str(), &problem);
     return {code, problem};
   }
   // The problem string; throws Error if the fields break a rule.
@@ -110,7 +121,7 @@ struct DeviceSpec : octet_device_spec {
   DeviceSpec() : octet_device_spec{} {}
   static Result<DeviceSpec> preset(const std::string& name) {
     DeviceSpec device;
-    const octet_code code = octet_device_preset(name.c_str(), &device);
+    const octet_code code = octet_device_preset(detail::without_zeros(name).c_str(), &device);
     return {code, device};
   }
 };
@@ -120,7 +131,7 @@ struct GemmPlan : octet_gemm_plan {
   GemmPlan() : octet_gemm_plan{} {}
   static Result<GemmPlan> parse(const std::string& text) {
     GemmPlan plan;
-    const octet_code code = octet_gemm_plan_parse(text.c_str(), &plan);
+    const octet_code code = octet_gemm_plan_parse(detail::without_zeros(text).c_str(), &plan);
     return {code, plan};
   }
   std::string to_string() const {
@@ -158,10 +169,14 @@ inline Result<std::string> explain(const GemmProblem& problem, const DeviceSpec&
   return {code, std::move(text)};
 }
 
-// A row-major matrix of `rows` x `cols` elements, rows `ld` apart (default: cols).
-inline octet_matrix matrix(const void* data, std::int64_t rows, std::int64_t cols,
-                           std::int64_t ld = -1, std::int64_t group_stride = 0) {
-  return {const_cast<void*>(data), rows, cols, ld < 0 ? cols : ld, group_stride};
+// A row-major matrix of `rows` x `cols` elements, rows `ld` apart, groups `group_stride`.
+inline octet_matrix matrix(const void* data, std::int64_t rows, std::int64_t cols, std::int64_t ld,
+                           std::int64_t group_stride = 0) {
+  return {const_cast<void*>(data), rows, cols, ld, group_stride};
+}
+// Rows one after the other.
+inline octet_matrix matrix(const void* data, std::int64_t rows, std::int64_t cols) {
+  return matrix(data, rows, cols, cols);
 }
 
 // Scales with rows next to each other: element (r, kb) at data[r + kb * pitch].

@@ -1,5 +1,5 @@
 // What every function of the C interface is wrapped in: a Status becomes a code and the thread's
-// message, and no exception leaves.
+// message, no exception leaves, and the caller's floating-point environment has no influence.
 #pragma once
 
 #include <cstring>
@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "core/fp_environment.h"
 #include "core/refusals.h"
 #include "core/status.h"
 
@@ -31,9 +32,10 @@ inline octet_code fail(octet_code code, const char* before, const char* what) no
   return code;
 }
 
-// Runs `body`, which returns a Status.
+// Runs `body`, which returns a Status and touches no floating-point number: on the path of a
+// launch.
 template <typename Body>
-octet_code guarded(Body body) noexcept {
+octet_code guarded_launch(Body body) noexcept {
   try {
     return tell(body());
   } catch (const std::bad_alloc&) {
@@ -43,6 +45,14 @@ octet_code guarded(Body body) noexcept {
   } catch (...) {
     return fail(OCTET_INTERNAL, "internal fault, please report it: ", "unknown exception");
   }
+}
+
+// Runs `body`, which returns a Status. A caller's rounding mode must not change what it says, and a
+// signalling NaN among the arguments must not trap, whatever the caller has unmasked.
+template <typename Body>
+octet_code guarded(Body body) noexcept {
+  const core::FpEnvironment environment;
+  return guarded_launch(body);
 }
 
 inline Status null(const char* arg, const char* want) {

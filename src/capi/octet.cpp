@@ -57,6 +57,11 @@ Status check_quantize_call(const octet_quantize_args* args) {
   return oct::core::check_quantize(*args);
 }
 
+Status check_dequantize_call(const octet_quantize_args* args) {
+  if (args == nullptr) return null("args", "an octet_quantize_args");
+  return oct::core::check_dequantize(*args);
+}
+
 Status cpu_run(const octet_gemm_plan* plan, const octet_gemm_args* args,
                const octet_cpu_options* options, octet_cpu_report* report) {
   if (Status s = check_optional("options", options, "octet_cpu_options_init"); !s.ok()) return s;
@@ -303,7 +308,7 @@ octet_code octet_ref_quantize(const octet_quantize_args* args) {
 
 octet_code octet_cpu_dequantize(const octet_quantize_args* args) {
   return guarded([&]() -> Status {
-    if (Status s = check_quantize_call(args); !s.ok()) return s;
+    if (Status s = check_dequantize_call(args); !s.ok()) return s;
     oct::cpu::dequantize(*args);
     return {};
   });
@@ -311,7 +316,7 @@ octet_code octet_cpu_dequantize(const octet_quantize_args* args) {
 
 octet_code octet_ref_dequantize(const octet_quantize_args* args) {
   return guarded([&]() -> Status {
-    if (Status s = check_quantize_call(args); !s.ok()) return s;
+    if (Status s = check_dequantize_call(args); !s.ok()) return s;
     oct::ref::dequantize(*args);
     return {};
   });

@@ -21,6 +21,7 @@ namespace {
 using oct::Status;
 using oct::capi::copy_text;
 using oct::capi::guarded;
+using oct::capi::guarded_launch;
 using oct::capi::null;
 using oct::core::refuse;
 using oct::core::Rule;
@@ -104,7 +105,7 @@ octet_code octet_cuda_prepare(octet_cuda_context* context, const octet_gemm_plan
 
 octet_code octet_cuda_bind(octet_cuda_context* context, const octet_gemm_plan* plan,
                            const octet_gemm_args* args, octet_cuda_bound** bound) {
-  return guarded([&]() -> Status {
+  return guarded_launch([&]() -> Status {
     if (context == nullptr) return null("context", kContext);
     if (plan == nullptr) return null("plan", "an octet_gemm_plan");
     if (args == nullptr) return null("args", "an octet_gemm_args");
@@ -118,7 +119,7 @@ octet_code octet_cuda_bind(octet_cuda_context* context, const octet_gemm_plan* p
 
 octet_code octet_cuda_rebind(octet_cuda_context* context, octet_cuda_bound* bound,
                              const octet_gemm_args* args) {
-  return guarded([&]() -> Status {
+  return guarded_launch([&]() -> Status {
     if (context == nullptr) return null("context", kContext);
     if (bound == nullptr) return null("bound", "an octet_cuda_bound");
     if (args == nullptr) return null("args", "an octet_gemm_args");
@@ -130,7 +131,7 @@ void octet_cuda_bound_destroy(octet_cuda_bound* bound) { delete bound; }
 
 octet_code octet_cuda_run_bound(const octet_cuda_context* context, const octet_cuda_bound* bound,
                                 void* stream) {
-  return guarded([&]() -> Status {
+  return guarded_launch([&]() -> Status {
     if (context == nullptr) return null("context", kContext);
     if (bound == nullptr) return null("bound", "an octet_cuda_bound");
     return context->context->run(bound->gemm, to_stream(stream));
@@ -139,7 +140,7 @@ octet_code octet_cuda_run_bound(const octet_cuda_context* context, const octet_c
 
 octet_code octet_cuda_run(const octet_cuda_context* context, const octet_gemm_plan* plan,
                           const octet_gemm_args* args, void* stream) {
-  return guarded([&]() -> Status {
+  return guarded_launch([&]() -> Status {
     if (context == nullptr) return null("context", kContext);
     if (plan == nullptr) return null("plan", "an octet_gemm_plan");
     if (args == nullptr) return null("args", "an octet_gemm_args");
@@ -149,7 +150,7 @@ octet_code octet_cuda_run(const octet_cuda_context* context, const octet_gemm_pl
 
 octet_code octet_cuda_gemm(octet_cuda_context* context, const octet_gemm_problem* problem,
                            const octet_gemm_args* args, void* stream) {
-  return guarded([&]() -> Status {
+  return guarded_launch([&]() -> Status {
     if (context == nullptr) return null("context", kContext);
     if (problem == nullptr) return null("problem", "an octet_gemm_problem");
     if (args == nullptr) return null("args", "an octet_gemm_args");

@@ -14,6 +14,7 @@
 #include "core/math.h"
 #include "core/problem.h"
 #include "core/refusals.h"
+#include "core/regions.h"
 #include "core/types.h"
 
 namespace oct::core {
@@ -177,10 +178,15 @@ class Checker {
     if (groups < 2) return {};
     const int64_t least = (x.rows - 1) * x.ld + x.cols;
     const int64_t most = std::max(least, kLargestGroupStride);
+    const bool shareable = p_.grouping == OCTET_BATCHED && matrix[0] != 'D';
+    if (shareable && x.group_stride == 0) return {};
     if (x.group_stride < least || x.group_stride > most) {
-      return refuse(Rule::kGroupStride, {{"arg", arg},
-                                         {"got", text(x.group_stride)},
-                                         {"want", fmt::format("from {} to {}", least, most)}});
+      return refuse(Rule::kGroupStride,
+                    {{"arg", arg},
+                     {"got", text(x.group_stride)},
+                     {"want", fmt::format("{}from {} to {}",
+                                          shareable ? "0 (one matrix for the whole batch) or " : "",
+                                          least, most)}});
     }
     if (x.group_stride % unit != 0) {
       return refuse(Rule::kGroupStridePitch, {{"arg", arg},
@@ -227,8 +233,10 @@ class Checker {
                                         {"want", text(kLargestGroupStride)}});
       }
     }
-    // A forgotten group_stride would give every group the first one's scales.
-    if (extent.groups > 1 && x.group_stride == 0 && (x.row_stride != 0 || x.k_stride != 0)) {
+    // A forgotten group_stride would give every group the first one's scales. A batch may share
+    // them.
+    if (p_.grouping != OCTET_BATCHED && extent.groups > 1 && x.group_stride == 0 &&
+        (x.row_stride != 0 || x.k_stride != 0)) {
       return refuse(Rule::kGroupStride,
                     {{"arg", arg},
                      {"got", "0"},
@@ -338,65 +346,64 @@ class Checker {
     return {};
   }
 
-  struct Bytes {
-    const char* name;
-    const void* data;
-    int64_t size;  // 0: not there
-  };
-
-  static bool overlaps(const Bytes& x, const Bytes& y) {
-    if (x.size <= 0 || y.size <= 0 || x.data == nullptr || y.data == nullptr) return false;
-    const auto a = reinterpret_cast<uintptr_t>(x.data);
-    const auto b = reinterpret_cast<uintptr_t>(y.data);
-    return a < b + static_cast<uintptr_t>(y.size) && b < a + static_cast<uintptr_t>(x.size);
+  Status apart(const char* arg, const Region& x, const char* other, const Region& y,
+               Rule rule = Rule::kOverlap) const {
+    const Sharing shared = sharing(x, y);
+    if (shared == Sharing::kNone) return {};
+    return refuse(shared == Sharing::kUnknown ? Rule::kInterleaved : rule,
+                  {{"arg", arg}, {"other", other}});
   }
 
   Status check_overlap() const {
     const int64_t index_bytes = size_of(p_.index_type);
-    const Bytes d{"d", args_.d.data, matrix_bytes(args_.d, p_.d_type, d_groups())};
-    const Bytes workspace{"workspace", args_.workspace, plan_.workspace_bytes};
-    const Bytes read[] = {
-        {"a", args_.a.data, operand_bytes(args_.a, a_groups())},
-        {"b", args_.b.data, operand_bytes(args_.b, b_groups())},
-        {"sfa", args_.sfa.data, scale_bytes(args_.sfa, scale_extent_a(p_, args_))},
-        {"sfb", args_.sfb.data, scale_bytes(args_.sfb, scale_extent_b(p_, args_))},
-        {"bias", args_.bias,
-         p_.bias_type == OCTET_NONE || p_.groups == 0 || p_.n == 0
-             ? 0
-             : span_bytes(size_of(p_.bias_type), p_.n, {p_.groups, args_.bias_group_stride})},
-        {"group_index", args_.group_index, p_.grouping == OCTET_CONTIGUOUS ? args_.a.rows * 4 : 0},
-        {"group_offsets", args_.group_offsets,
-         p_.grouping == OCTET_OFFSETS                   ? (p_.groups + 1) * index_bytes
-         : p_.grouping == OCTET_K_GROUPED && !p_.packed ? p_.groups * index_bytes
-                                                        : 0},
-        {"group_ends", args_.group_ends, p_.grouping == OCTET_ALIGNED ? p_.groups * 4 : 0},
-        {"group_counts", args_.group_counts,
-         p_.grouping == OCTET_MASKED      ? p_.groups * 4
-         : p_.grouping == OCTET_K_GROUPED ? p_.groups * index_bytes
-                                          : 0}};
-    for (const Bytes& x : read) {
-      if (overlaps(d, x)) return refuse(Rule::kOverlap, {{"arg", "d"}, {"other", x.name}});
-      if (overlaps(workspace, x)) {
-        return refuse(Rule::kOverlap, {{"arg", "workspace"}, {"other", x.name}});
-      }
+    const bool scaled = p_.granularity != OCTET_SCALE_NONE;
+    const bool biased = p_.bias_type != OCTET_NONE && p_.groups > 0;
+    const int64_t bias_bytes = size_of(p_.bias_type);
+    const Region d = matrix_region(args_.d, p_.d_type, d_groups());
+    const Region workspace(args_.workspace, plan_.workspace_bytes);
+    const struct {
+      const char* name;
+      Region region;
+    } read[] = {{"a", operand_region(args_.a, a_groups())},
+                {"b", operand_region(args_.b, b_groups())},
+                {"sfa", scaled ? scale_region(args_.sfa, scale_extent_a(p_, args_)) : Region()},
+                {"sfb", scaled ? scale_region(args_.sfb, scale_extent_b(p_, args_)) : Region()},
+                {"bias", biased ? Region(args_.bias, p_.n * bias_bytes,
+                                         {{args_.bias_group_stride * bias_bytes, p_.groups}})
+                                : Region()},
+                {"group_index",
+                 Region(args_.group_index, p_.grouping == OCTET_CONTIGUOUS ? args_.a.rows * 4 : 0)},
+                {"group_offsets",
+                 Region(args_.group_offsets,
+                        p_.grouping == OCTET_OFFSETS ? (p_.groups + 1) * index_bytes
+                        : p_.grouping == OCTET_K_GROUPED && !p_.packed ? p_.groups * index_bytes
+                                                                       : 0)},
+                {"group_ends",
+                 Region(args_.group_ends, p_.grouping == OCTET_ALIGNED ? p_.groups * 4 : 0)},
+                {"group_counts", Region(args_.group_counts,
+                                        p_.grouping == OCTET_MASKED      ? p_.groups * 4
+                                        : p_.grouping == OCTET_K_GROUPED ? p_.groups * index_bytes
+                                                                         : 0)}};
+    for (const auto& x : read) {
+      if (Status s = apart("d", d, x.name, x.region); !s.ok()) return s;
+      if (Status s = apart("workspace", workspace, x.name, x.region); !s.ok()) return s;
     }
-    if (overlaps(workspace, d)) {
-      return refuse(Rule::kOverlap, {{"arg", "workspace"}, {"other", "d"}});
-    }
+    if (Status s = apart("workspace", workspace, "d", d); !s.ok()) return s;
     if (!p_.accumulate) return {};
-    const Bytes c{"c", args_.c.data, matrix_bytes(args_.c, p_.d_type, d_groups())};
-    const bool same = c.data == d.data && args_.c.ld == args_.d.ld &&
+    const Region c = matrix_region(args_.c, p_.d_type, d_groups());
+    // A pitch that is never followed may differ.
+    const bool same = args_.c.data == args_.d.data &&
+                      (args_.d.rows < 2 || args_.c.ld == args_.d.ld) &&
                       (d_groups() < 2 || args_.c.group_stride == args_.d.group_stride);
-    if (!same && overlaps(c, d)) return refuse(Rule::kPartialC, {});
-    if (overlaps(workspace, c)) {
-      return refuse(Rule::kOverlap, {{"arg", "workspace"}, {"other", "c"}});
+    if (!same) {
+      if (Status s = apart("c", c, "d", d, Rule::kPartialC); !s.ok()) return s;
     }
-    return {};
+    return apart("workspace", workspace, "c", c);
   }
 
-  int64_t operand_bytes(const octet_matrix& x, int64_t groups) const {
-    if (p_.packed) return x.rows * x.cols * size_of(p_.in_type);
-    return matrix_bytes(x, p_.in_type, groups);
+  Region operand_region(const octet_matrix& x, int64_t groups) const {
+    if (p_.packed) return Region(x.data, x.rows * x.cols * size_of(p_.in_type));
+    return matrix_region(x, p_.in_type, groups);
   }
 
   const octet_gemm_plan& plan_;

@@ -8,7 +8,8 @@
 namespace oct::core {
 
 Status check_args(const octet_gemm_plan& plan, const octet_gemm_args& args);
-Status check_quantize(const octet_quantize_args& args);
+Status check_quantize(const octet_quantize_args& args);    // writes codes and scales
+Status check_dequantize(const octet_quantize_args& args);  // reads them, writes x
 
 // Host memory: names the first grouping value that a run would clamp, or scale that is not finite.
 Status validate(const octet_gemm_plan& plan, const octet_gemm_args& args);

@@ -8,6 +8,7 @@
 #include "core/problem.h"
 #include "core/quantize_shape.h"
 #include "core/refusals.h"
+#include "core/regions.h"
 #include "core/types.h"
 
 namespace oct::core {
@@ -56,11 +57,11 @@ Status check_matrix(const char* arg, const octet_matrix& x, octet_type type) {
   return {};
 }
 
-bool overlap(const void* x, int64_t x_bytes, const void* y, int64_t y_bytes) {
-  const auto a = reinterpret_cast<uintptr_t>(x);
-  const auto b = reinterpret_cast<uintptr_t>(y);
-  return x_bytes > 0 && y_bytes > 0 && a < b + static_cast<uintptr_t>(y_bytes) &&
-         b < a + static_cast<uintptr_t>(x_bytes);
+Status apart(const char* arg, const Region& x, const char* other, const Region& y) {
+  const Sharing shared = sharing(x, y);
+  if (shared == Sharing::kNone) return {};
+  return refuse(shared == Sharing::kUnknown ? Rule::kInterleaved : Rule::kOverlap,
+                {{"arg", arg}, {"other", other}});
 }
 
 Status check_fields(const octet_quantize_args& args) {
@@ -113,9 +114,8 @@ Status check_codes_shape(const octet_quantize_args& args) {
   return {};
 }
 
-}  // namespace
-
-Status check_quantize(const octet_quantize_args& args) {
+// `quantising`: codes and scales are written; otherwise x.
+Status check(const octet_quantize_args& args, bool quantising) {
   if (Status s = check_fields(args); !s.ok()) return s;
   if (Status s = check_matrix("x", args.x, args.x_type); !s.ok()) return s;
   if (Status s = check_matrix("codes", args.codes, OCTET_E4M3); !s.ok()) return s;
@@ -150,7 +150,7 @@ Status check_quantize(const octet_quantize_args& args) {
                                       {"want", text(kLargestStride)}});
     }
     // Two scales in one place would make the written value depend on the order of threads.
-    if (stride.got == 0 && stride.count > 1) {
+    if (quantising && stride.got == 0 && stride.count > 1) {
       return refuse(Rule::kExtent, {{"arg", stride.name},
                                     {"got", "0"},
                                     {"want", "1 or more: scales are written"}});
@@ -158,7 +158,7 @@ Status check_quantize(const octet_quantize_args& args) {
   }
   // The same danger where a walk along one axis meets the other: the larger stride must step over
   // it.
-  if (shape.scale_lines > 1 && shape.blocks > 1) {
+  if (quantising && shape.scale_lines > 1 && shape.blocks > 1) {
     const bool rows_inside = args.row_stride <= args.k_stride;
     const int64_t small = rows_inside ? args.row_stride : args.k_stride;
     const int64_t large = rows_inside ? args.k_stride : args.row_stride;
@@ -169,21 +169,20 @@ Status check_quantize(const octet_quantize_args& args) {
                                 least));
     }
   }
-  const int64_t x_bytes = matrix_bytes(args.x, args.x_type, 1);
-  const int64_t code_bytes = matrix_bytes(args.codes, OCTET_E4M3, 1);
-  const int64_t scale_bytes =
-      span_bytes(size_of(scale_type), 1,
-                 {shape.scale_lines, args.row_stride, shape.blocks, args.k_stride});
-  if (overlap(args.x.data, x_bytes, args.codes.data, code_bytes)) {
-    return refuse(Rule::kOverlap, {{"arg", "codes"}, {"other", "x"}});
-  }
-  if (overlap(args.x.data, x_bytes, args.scales, scale_bytes)) {
-    return refuse(Rule::kOverlap, {{"arg", "scales"}, {"other", "x"}});
-  }
-  if (overlap(args.codes.data, code_bytes, args.scales, scale_bytes)) {
-    return refuse(Rule::kOverlap, {{"arg", "scales"}, {"other", "codes"}});
-  }
-  return {};
+  const Region x = matrix_region(args.x, args.x_type, 1);
+  const Region codes = matrix_region(args.codes, OCTET_E4M3, 1);
+  const int64_t size = size_of(scale_type);
+  const Region scales(args.scales, size,
+                      {{args.row_stride * size, shape.scale_lines},
+                       {args.k_stride * size, shape.blocks}});
+  if (Status s = apart("codes", codes, "x", x); !s.ok()) return s;
+  if (Status s = apart("scales", scales, "x", x); !s.ok()) return s;
+  return quantising ? apart("scales", scales, "codes", codes) : Status{};
 }
+
+}  // namespace
+
+Status check_quantize(const octet_quantize_args& args) { return check(args, true); }
+Status check_dequantize(const octet_quantize_args& args) { return check(args, false); }
 
 }  // namespace oct::core

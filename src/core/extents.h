@@ -43,8 +43,14 @@ inline ScaleExtent scale_extent_b(const octet_gemm_problem& p, const octet_gemm_
           p.grouping == OCTET_K_GROUPED ? 1 : p.groups};
 }
 
+// One scale for everything, which lies in every layout.
+inline bool is_one_scale(const octet_scale_matrix& x, const ScaleExtent& e) {
+  return x.row_stride == 0 && x.k_stride == 0 && (e.groups <= 1 || x.group_stride == 0);
+}
+
 // A stride along a dimension of one element is never followed and may be anything.
 inline bool lies_as(const octet_scale_matrix& x, octet_scale_layout layout, const ScaleExtent& e) {
+  if (is_one_scale(x, e)) return true;
   const bool unit_row = e.rows <= 1 || x.row_stride == 1;
   const bool unit_k = e.blocks <= 1 || x.k_stride == 1;
   if (layout == OCTET_ROW_MAJOR) return unit_k;

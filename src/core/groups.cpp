@@ -14,24 +14,19 @@ int64_t masked_rows(const octet_gemm_problem& problem, const octet_gemm_args& ar
   return clamp(index_at(args.group_counts, OCTET_I32, g), 0, problem.max_m);
 }
 
-Range group_rows(const octet_gemm_problem& problem, const octet_gemm_args& args, int64_t g) {
+Range group_rows(const octet_gemm_problem& problem, const octet_gemm_args& args, int64_t g,
+                 int64_t before) {
   const int64_t rows = args.a.rows;
   int64_t first = 0;
   int64_t last = 0;
   if (problem.grouping == OCTET_OFFSETS) {
-    first = index_at(args.group_offsets, problem.index_type, g);
+    first = clamp(index_at(args.group_offsets, problem.index_type, g), before, rows);
     last = index_at(args.group_offsets, problem.index_type, g + 1);
   } else {
-    if (g > 0) {
-      // Clamped before rounding up, so that no value can overflow.
-      first =
-          round_up(clamp(index_at(args.group_ends, OCTET_I32, g - 1), 0, rows), problem.alignment);
-    }
+    first = clamp(round_up(before, problem.alignment), 0, rows);
     last = index_at(args.group_ends, OCTET_I32, g);
   }
-  first = clamp(first, 0, rows);
-  last = clamp(last, first, rows);
-  return {first, last};
+  return {first, clamp(last, first, rows)};
 }
 
 int64_t contiguous_owner(const octet_gemm_problem& problem, const octet_gemm_args& args,

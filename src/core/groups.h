@@ -19,8 +19,11 @@ int64_t index_at(const void* data, octet_type type, int64_t i);
 // Masked: rows of group g, clamped to [0, max_m].
 int64_t masked_rows(const octet_gemm_problem& problem, const octet_gemm_args& args, int64_t g);
 
-// Offsets and aligned: rows of group g, clamped to the rows of A; empty where they decrease.
-Range group_rows(const octet_gemm_problem& problem, const octet_gemm_args& args, int64_t g);
+// Offsets and aligned: rows of group g, clamped to the rows of A. `before` is where the group
+// before ended (its Range::last; 0 for the first): offsets that decrease are raised to it, so that
+// no row has two owners, whatever the metadata says.
+Range group_rows(const octet_gemm_problem& problem, const octet_gemm_args& args, int64_t g,
+                 int64_t before);
 
 // Contiguous: the group that owns `row`, or -1. The block of `alignment` rows belongs to the index
 // at its first row; rows of the block with another index are padding.

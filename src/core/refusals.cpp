@@ -107,7 +107,8 @@ constexpr std::array kTexts{
         "K itself may be anything: pad the pitch, not the problem."},
     RuleText{Rule::kGroupStride, kInvalid, "Arguments",
              "{arg}.group_stride = {got}: must be {want}",
-             "Groups lie apart: a forgotten stride would give every group the first one's data."},
+             "Groups lie apart: a forgotten stride would give every group the first one's data. A "
+             "batch may share an operand it reads: 0."},
     RuleText{
         Rule::kGroupStridePitch, kInvalid, "Arguments",
         "{arg}.group_stride = {got}: must be a multiple of {want} elements (16 bytes; {matrix} is "
@@ -130,6 +131,11 @@ constexpr std::array kTexts{
     RuleText{Rule::kPartialC, kInvalid, "Arguments",
              "c overlaps d: c must be d itself (same data, ld and group_stride) or apart from it",
              ""},
+    RuleText{
+        Rule::kInterleaved, kInvalid, "Arguments",
+        "{arg} and {other} interleave with different strides: keep them apart",
+        "Whether hundreds of thousands of rows share a byte is not found out in a call; slices "
+        "of one buffer, whose strides are equal, are."},
     RuleText{Rule::kMissingMetadata, kInvalid, "Arguments",
              "{arg} is null: {kind} problems read {want}", ""},
     RuleText{Rule::kPackedColumns, kInvalid, "Arguments",
@@ -145,9 +151,7 @@ constexpr std::array kTexts{
              "isa = {got}: must be one this processor has: {want}", ""},
 
     RuleText{Rule::kBadIndex, kInvalid, "Found by validate",
-             "group_index[{i}] = {got}: must be -1 or "
-             "from 0 to {want}",
-             "A run treats such a row as padding."},
+             "group_index[{i}] = {got}: must be {want}", "A run treats such a row as padding."},
     RuleText{
         Rule::kMixedBlock, kInvalid, "Found by validate",
         "group_index[{i}] = {got}: must be {want} or -1, as its block of {alignment} rows begins",
@@ -161,7 +165,7 @@ constexpr std::array kTexts{
              "{arg}[{i}] = {got}: must be from 0 to {want}", "A run clamps it."},
     RuleText{Rule::kDecreasing, kInvalid, "Found by validate",
              "{arg}[{i}] = {got}: must be at least {want}, where the group starts",
-             "A run takes the group as empty."},
+             "A run raises it to that: the group is empty, and no row has two owners."},
     RuleText{Rule::kBadCount, kInvalid, "Found by validate",
              "group_counts[{i}] = {got}: must be from 0 to {want}", "A run clamps it."},
     RuleText{

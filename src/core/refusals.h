@@ -56,6 +56,7 @@ enum class Rule {
   kScaleLayout,
   kOverlap,
   kPartialC,
+  kInterleaved,
   kMissingMetadata,
   kPackedColumns,
   kWorkspace,

@@ -32,7 +32,10 @@ Status validate_contiguous(const octet_gemm_problem& p, const octet_gemm_args& a
   for (int64_t row = 0; row < args.a.rows; ++row) {
     if (index[row] < -1 || index[row] >= p.groups) {
       return refuse(Rule::kBadIndex,
-                    {{"i", text(row)}, {"got", text(index[row])}, {"want", text(p.groups - 1)}});
+                    {{"i", text(row)},
+                     {"got", text(index[row])},
+                     {"want", p.groups == 0 ? std::string("-1 (there are no groups)")
+                                            : fmt::format("-1 or from 0 to {}", p.groups - 1)}});
     }
     const int32_t block = index[row / p.alignment * p.alignment];
     // Once a block has turned to padding it stays padding.
@@ -92,11 +95,12 @@ Status validate_k(const octet_gemm_problem& p, const octet_gemm_args& args) {
       if (start < end) {
         return refuse(Rule::kKOverlap, {{"i", text(g)}, {"got", text(start)}, {"want", text(end)}});
       }
-    } else if (count % kBlockK != 0) {
-      return refuse(Rule::kKMultiple, {{"i", text(g)}, {"got", text(count)}});
     }
     if (count < 0 || count > args.a.cols - start) {
       return bad_count(g, count, args.a.cols - start);
+    }
+    if (p.packed && count % kBlockK != 0) {
+      return refuse(Rule::kKMultiple, {{"i", text(g)}, {"got", text(count)}});
     }
     end = start + count;
   }
@@ -104,9 +108,10 @@ Status validate_k(const octet_gemm_problem& p, const octet_gemm_args& args) {
 }
 
 Status validate_metadata(const octet_gemm_problem& p, const octet_gemm_args& args) {
+  if (p.grouping == OCTET_CONTIGUOUS)
+    return validate_contiguous(p, args);  // rows without groups too
   if (p.groups == 0) return {};
   switch (p.grouping) {
-    case OCTET_CONTIGUOUS: return validate_contiguous(p, args);
     case OCTET_OFFSETS: return validate_offsets(p, args);
     case OCTET_ALIGNED: return validate_aligned(p, args);
     case OCTET_K_GROUPED: return validate_k(p, args);
@@ -155,8 +160,9 @@ Status validate(const octet_gemm_plan& plan, const octet_gemm_args& args) {
   const bool shared = p.grouping == OCTET_OFFSETS || p.grouping == OCTET_ALIGNED;
   if (shared) {
     owned.assign(static_cast<std::size_t>(args.a.rows), 0);
-    for (int64_t g = 0; g < p.groups; ++g) {
-      const Range rows = group_rows(p, args, g);
+    for (int64_t g = 0, before = 0; g < p.groups; ++g) {
+      const Range rows = group_rows(p, args, g, before);
+      before = rows.last;
       for (int64_t r = rows.first; r < rows.last; ++r) owned[static_cast<std::size_t>(r)] = 1;
     }
   }

@@ -51,8 +51,9 @@ class Expander {
         break;
       case OCTET_OFFSETS:
       case OCTET_ALIGNED:
-        for (int64_t g = 0; g < p_.groups; ++g) {
-          const Range rows = group_rows(p_, args_, g);
+        for (int64_t g = 0, before = 0; g < p_.groups; ++g) {
+          const Range rows = group_rows(p_, args_, g, before);
+          before = rows.last;
           add_rows(g, rows.first, rows.last, false);
         }
         break;

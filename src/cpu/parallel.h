@@ -20,9 +20,10 @@ inline int thread_count(int wanted) {
 
 // Runs body(worker) for worker 0 .. workers-1, worker 0 on the calling thread. If the system
 // refuses a thread the caller does its work: the body must not depend on workers running at the
-// same time. The first exception is rethrown after all have ended.
+// same time. The first exception is rethrown after all have ended. Returns the threads that there
+// were, the calling one included.
 template <typename Body>
-void parallel_workers(int workers, const Body& body) {
+int parallel_workers(int workers, const Body& body) {
   std::exception_ptr error;
   std::mutex mutex;
   const auto guarded = [&](int worker) {
@@ -47,16 +48,7 @@ void parallel_workers(int workers, const Body& body) {
   for (const int worker : left_over) guarded(worker);
   for (std::thread& thread : threads) thread.join();
   if (error) std::rethrow_exception(error);
-}
-
-// Cuts [0, count) into one contiguous range per thread: body(first, last).
-template <typename Body>
-void parallel_ranges(int threads, int64_t count, const Body& body) {
-  if (count <= 0) return;
-  const int workers = static_cast<int>(std::min<int64_t>(thread_count(threads), count));
-  parallel_workers(workers, [&](int worker) {
-    body(count * worker / workers, count * (worker + 1) / workers);
-  });
+  return 1 + static_cast<int>(threads.size());
 }
 
 }  // namespace oct::cpu

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 #include "core/float_types.h"
 #include "core/fp_environment.h"
@@ -229,13 +230,17 @@ class Quantizer {
   const int64_t line_tiles_;
 };
 
-// Calls body(tile index, scratch) for every tile, in threads.
+// Calls body(tile index, scratch) for every tile, in threads. The scratch, 80 KB each, would not
+// fit the stacks that some programs give their threads.
 template <typename Body>
 void for_each_tile(const octet_quantize_args& args, int64_t tiles, Body body) {
-  parallel_ranges(args.threads, tiles, [&](int64_t first, int64_t last) {
+  if (tiles <= 0) return;
+  const int workers = static_cast<int>(std::min<int64_t>(thread_count(args.threads), tiles));
+  const std::unique_ptr<Tile[]> scratch(new Tile[static_cast<std::size_t>(workers)]);
+  parallel_workers(workers, [&](int worker) {
     const core::FpEnvironment environment;
-    Tile tile;
-    for (int64_t i = first; i < last; ++i) body(i, tile);
+    const int64_t last = tiles * (worker + 1) / workers;
+    for (int64_t i = tiles * worker / workers; i < last; ++i) body(i, scratch[worker]);
   });
 }
 

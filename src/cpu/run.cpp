@@ -134,7 +134,7 @@ Status run(const core::Work& work, const Options& options, Report* report) {
   const std::unique_ptr<char, Free> memory(static_cast<char*>(
       ::operator new (static_cast<std::size_t>(scratch_bytes), std::align_val_t{64})));
   std::atomic<int64_t> next{0};
-  parallel_workers(workers, [&](int worker) {
+  const int threads = parallel_workers(workers, [&](int worker) {
     const core::FpEnvironment environment;
     fill_zeros(work.zeros, worker, workers);
     if (work.gemms.empty()) return;
@@ -149,7 +149,7 @@ Status run(const core::Work& work, const Options& options, Report* report) {
       run_tile(*kernel, v, tiles.tile(v, index - tiles.first[view]), scratch);
     }
   });
-  if (report != nullptr) *report = {kernel->isa, workers, scratch_bytes};
+  if (report != nullptr) *report = {kernel->isa, threads, scratch_bytes};
   return {};
 }
 

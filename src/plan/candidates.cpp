@@ -6,6 +6,7 @@
 
 #include "core/math.h"
 #include "kernel_abi/smem_layout.h"
+#include "plan/longer_of_two.h"
 
 namespace oct::plan {
 namespace {
@@ -115,8 +116,7 @@ Cost predict(const abi::TileConfig& tile, const octet_gemm_problem& p,
   constexpr double kExchange = 2.5;          // us for 64 KB of partial sums of a CTA
   constexpr double kStore = 1.3;             // us for 64 KB of D, as far as it does not hide
   constexpr double kStreamed = 0.916;        // of the DRAM rate that tiles reach
-  constexpr double kOverlap = 3.8;  // exponent: how nearly the longer of two hides the other
-  constexpr double kDigest = 0.37;  // of up to four K-blocks, after the last byte
+  constexpr double kDigest = 0.37;           // of up to four K-blocks, after the last byte
   constexpr double kMeasuredTensorRate = 1672e12 / 132;  // of an SM of the device that was measured
   Cost c;
   const Geometry g = make_geometry(tile, p, split, ctas);
@@ -159,7 +159,7 @@ Cost predict(const abi::TileConfig& tile, const octet_gemm_problem& p,
   c.digest = kDigest * std::min(range, 4.0) * chain / kClock;
   if (g.cluster_split > 1) c.exchange = waves * kExchange * tile.partial_bytes() / 65536.0;
   c.store = waves * tile.tile_m * tile.tile_n * 2.0 / 65536.0 * kStore;
-  c.work = std::pow(std::pow(c.math, kOverlap) + std::pow(c.stream, kOverlap), 1 / kOverlap);
+  c.work = longer_of_two(c.math, c.stream);
   return c;
 }
 

@@ -2,6 +2,7 @@
 // the planner chooses from. Pure: the same arguments give the same list on any machine.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,10 @@ struct Cost {
   double digest = 0;    // what is left to compute when the last byte has arrived
   double exchange = 0;  // partial sums between the ranges of K
   double store = 0;     // D, as far as it does not hide under the next tile
-  double total() const { return launch + fill + work + digest + exchange + store; }
+  // To a thousandth, beyond which no prediction means anything.
+  double total() const {
+    return std::floor((launch + fill + work + digest + exchange + store) * 1000 + 0.5) / 1000;
+  }
 };
 
 struct Candidate {

@@ -1,5 +1,5 @@
-// See device_presets.h. The H200's figures were measured (docs/performance.md); the others are its
-// ratios of measured to advertised rates applied to their advertised rates.
+// See device_presets.h. The H200's figures were measured (docs/performance-log.md); the others are
+// its ratios of measured to advertised rates applied to their advertised rates.
 #include "plan/device_presets.h"
 
 #include <algorithm>

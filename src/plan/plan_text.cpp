@@ -3,6 +3,7 @@
 // One line that names a computation entirely: with the inputs it determines every bit of the
 // result.
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstring>
 
@@ -115,7 +116,8 @@ bool equal(const octet_gemm_plan& x, const octet_gemm_plan& y) {
   return core::equal(x.problem, y.problem) && x.split == y.split && x.sms == y.sms &&
          std::strncmp(x.device, y.device, sizeof x.device) == 0 &&
          std::strncmp(x.kernel, y.kernel, sizeof x.kernel) == 0 &&
-         x.workspace_bytes == y.workspace_bytes && x.predicted_us == y.predicted_us;
+         x.workspace_bytes == y.workspace_bytes &&
+         std::bit_cast<uint64_t>(x.predicted_us) == std::bit_cast<uint64_t>(y.predicted_us);
 }
 
 }  // namespace oct::plan

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "core/fp_environment.h"
 #include "core/problem.h"
 #include "core/refusals.h"
 #include "plan/candidates.h"
@@ -102,6 +103,7 @@ Status supports(const octet_gemm_problem& problem, const octet_device_spec& devi
 
 Status plan_gemm(const octet_gemm_problem& problem, const octet_device_spec& device,
                  octet_gemm_plan& plan) {
+  const core::FpEnvironment environment;
   if (Status s = check_all(problem, device); !s.ok()) return s;
   if (is_cpu(device)) return plan_cpu(problem, device, plan);
   std::vector<Candidate> candidates;
@@ -111,6 +113,7 @@ Status plan_gemm(const octet_gemm_problem& problem, const octet_device_spec& dev
 
 Status explain(const octet_gemm_problem& problem, const octet_device_spec& device,
                std::string& text) {
+  const core::FpEnvironment environment;
   if (Status s = check_all(problem, device); !s.ok()) return s;
   octet_gemm_plan plan;
   if (is_cpu(device)) {

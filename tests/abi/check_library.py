@@ -5,6 +5,8 @@
     check_library.py headers LIBRARY   the symbols are the functions that the C headers declare
     check_library.py needed  LIBRARY   it needs only what needed.txt lists
     check_library.py paths   LIBRARY   it has a soname and no path to search
+    check_library.py imports LIBRARY   it takes no function of the C library whose result depends on
+                                       the processor (pow, exp, ...)
 
 A user's program is linked against these symbols for years, and a library that brings libstdc++ or
 CUDA along cannot be loaded beside another that brings a different one. Exit code 1 and a line for
@@ -93,8 +95,22 @@ def check_paths(args):
     return problems
 
 
+def check_imports(args):
+    """Plans and results are the same everywhere; the C library's pow() is not."""
+    inexact = {"acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh",
+               "erf", "erfc", "exp", "exp10", "exp2", "expm1", "hypot", "lgamma", "log", "log10",
+               "log1p", "log2", "pow", "sin", "sincos", "sinh", "tan", "tanh", "tgamma"}
+    needed = {line.split()[0].split("@")[0] for line in
+              output_of(args.nm, "-D", "--undefined-only", "--format=posix",
+                        args.library).splitlines()}
+    if "fegetenv" not in needed:
+        return ["nm shows no need of fegetenv: not believed"]
+    return [f"{x} is needed: its last bit depends on the processor"
+            for x in sorted(needed) if re.sub(r"[fl]$", "", x) in inexact or x in inexact]
+
+
 CHECKS = {"exports": check_exports, "headers": check_headers, "needed": check_needed,
-          "paths": check_paths}
+          "paths": check_paths, "imports": check_imports}
 
 
 def main():

@@ -141,6 +141,19 @@ void values_and_errors() {
     expect(e.code() == OCTET_INVALID_ARGUMENT && e.what() == bad.message(), "Error says why");
   }
   expect(!DeviceSpec::preset("abacus"), "an unknown device is refused");
+  // A string is refused as a whole, not read up to a zero inside it.
+  const auto with_tail = [](std::string text) { return text + '\0' + "nonsense"; };
+  expect(!GemmProblem::parse(with_tail("dense_m4n4k4")), "a problem ends where its string ends");
+  expect(!DeviceSpec::preset(with_tail("cpu")), "a device's name ends where its string ends");
+  expect(!GemmPlan::parse(
+             with_tail(plan_gemm(read, DeviceSpec::preset("cpu").value()).value().to_string())),
+         "a plan ends where its string ends");
+  // A given pitch is taken as it is; only one left out is the row.
+  for (const std::int64_t ld : {-32, -1, 0, 16, 40}) {
+    const octet_matrix x = matrix(nullptr, 4, 16, ld, -7);
+    expect(x.ld == ld && x.group_stride == -7, "a pitch is passed on as it is");
+  }
+  expect(matrix(nullptr, 4, 16).ld == 16, "rows follow each other");
   expect(std::string(octet::version()) == octet_version(), "version");
 }
 

@@ -20,12 +20,19 @@ bool owns(const octet_gemm_problem& p, const octet_gemm_args& args, int64_t g, i
       const auto* index = static_cast<const int32_t*>(args.group_index);
       return index[row] == g && index[row - row % p.alignment] == g;
     }
-    case OCTET_OFFSETS:
-      return row >= number(args.group_offsets, p.index_type, g) &&
-             row < number(args.group_offsets, p.index_type, g + 1);
+    case OCTET_OFFSETS: {
+      // No number up to the group's start is beyond the row, and its end is.
+      for (int64_t i = 0; i <= g; ++i) {
+        if (row < number(args.group_offsets, p.index_type, i)) return false;
+      }
+      return row < number(args.group_offsets, p.index_type, g + 1);
+    }
     case OCTET_ALIGNED: {
       const auto* ends = static_cast<const int32_t*>(args.group_ends);
-      const int64_t first = g == 0 ? 0 : next_multiple(ends[g - 1], p.alignment);
+      int64_t first = 0;  // of the group, each end raised to where its group starts
+      for (int64_t i = 0; i < g; ++i) {
+        first = next_multiple(std::max<int64_t>(first, ends[i]), p.alignment);
+      }
       return row >= first && row < ends[g];
     }
     case OCTET_MASKED:

@@ -14,8 +14,8 @@ namespace oct::testing_support {
 int64_t a_buffers(const octet_gemm_problem& problem);
 int64_t d_buffers(const octet_gemm_problem& problem);
 
-// Group that owns row r of buffer g of D at [g * d.rows + r], or -1. Where bad metadata lets
-// several groups claim a row, the last of them.
+// Group that owns row r of buffer g of D at [g * d.rows + r], or -1. Where bad metadata decreases,
+// a group begins no earlier than any group before it has begun or ended.
 std::vector<int64_t> row_owners(const octet_gemm_problem& problem, const octet_gemm_args& args);
 
 struct Piece {

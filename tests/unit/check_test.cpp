@@ -260,6 +260,14 @@ TEST(BadMetadata, NeverLeadsOutside) {
     const Work work = oct::core::expand(plan, args);
     expect_inside_extents(c, work);
     if (!oct::core::validate(plan, args).ok()) ++named;
+    if (comparable(c) && c.problem.grouping != OCTET_K_GROUPED) {
+      std::vector<int64_t> want = row_owners(c.problem, args);
+      const bool zeros = c.problem.grouping == OCTET_CONTIGUOUS && c.problem.zero_padding;
+      for (int64_t& owner : want) {
+        if (owner == -1 && zeros) owner = -2;
+      }
+      ASSERT_EQ(expanded_owners(c, work), want) << c.name();  // and no row has two
+    }
     const HostCase before = c;
     oct::ref::run(work);
     ASSERT_EQ(check_untouched(before, c), "");
@@ -303,7 +311,7 @@ TEST(BadMetadata, ValidateNamesEveryValueThatIsClamped) {
                  count > args.a.cols - start || (p.packed && count % 128 != 0);
       if (!clamped) before = start + count;
     }
-    if (p.grouping == OCTET_CONTIGUOUS && p.groups > 0) {
+    if (p.grouping == OCTET_CONTIGUOUS) {
       for (int64_t r = 0; r < args.a.rows; ++r) {
         const int64_t own = i32(c.group_index, r), first = i32(c.group_index, r - r % p.alignment);
         const bool after_padding = r % p.alignment > 0 && i32(c.group_index, r - 1) == -1;

@@ -116,6 +116,13 @@ Attempt quantized(std::function<void(QuantizeArgs&)> change) {
     return cpu::quantize(q);
   };
 }
+Attempt dequantized(std::function<void(QuantizeArgs&)> change) {
+  return [=] {
+    QuantizeArgs q = quantize_args();
+    change(q);
+    return cpu::dequantize(q);
+  };
+}
 Attempt parsed(const std::string& text) {
   return [=] { return GemmProblem::parse(text).status(); };
 }
@@ -258,10 +265,21 @@ std::vector<Row> argument_rows() {
        checked("batched_g2m8n256k512", [](Call& c) { c.args.d.group_stride = 2047; }),
        "d.group_stride = 2047: must be from 2048 to 1099511627776"},
       {Rule::kGroupStride,
-       checked("batched_g2m8n256k512", [](Call& c) { c.args.a.group_stride = 0; }),
-       "a.group_stride = 0: must be from 4096 to 1099511627776"},
+       checked("batched_g2m8n256k512", [](Call& c) { c.args.a.group_stride = 16; }),
+       "a.group_stride = 16: must be 0 (one matrix for the whole batch) or from 4096 to "
+       "1099511627776"},
       {Rule::kGroupStride,
-       checked("batched_g2m8n256k512", [](Call& c) { c.args.sfa.group_stride = 0; }),
+       checked("batched_g2m8n256k512", [](Call& c) { c.args.d.group_stride = 0; }),
+       "d.group_stride = 0: must be from 2048 to 1099511627776"},
+      {Rule::kGroupStride,
+       checked("offsets_g2m8n256k512", [](Call& c) { c.args.b.group_stride = 0; }),
+       "b.group_stride = 0: must be from 131072 to 1099511627776"},
+      {Rule::kGroupStride,
+       checked("offsets_g2m8n256k512", [](Call& c) { c.args.sfb.group_stride = 0; }),
+       "sfb.group_stride = 0: must be the distance between groups (0 only where all strides are 0: "
+       "one scale for everything)"},
+      {Rule::kGroupStride,
+       checked("masked_g2m8n256k512", [](Call& c) { c.args.sfa.group_stride = 0; }),
        "sfa.group_stride = 0: must be the distance between groups (0 only where all strides are 0: "
        "one scale for everything)"},
       {Rule::kGroupStridePitch,
@@ -315,6 +333,13 @@ std::vector<Row> argument_rows() {
       {Rule::kPartialC,
        checked("dense_m64n256k512_acc", [](Call& c) { c.args.c.data = arena[kD] + 16; }),
        "c overlaps d: c must be d itself (same data, ld and group_stride) or apart from it"},
+      {Rule::kInterleaved,
+       checked("dense_m9000000n1k16_f32",
+               [](Call& c) {
+                 c.args.a = matrix(arena[kA], 9000000, 16, 1600);
+                 c.args.d = matrix(arena[kA] + 400, 9000000, 1, 200);
+               }),
+       "d and a interleave with different strides: keep them apart"},
       {Rule::kMissingMetadata,
        checked("contiguous_g2m64n256k512", [](Call& c) { c.args.group_index = nullptr; }),
        "group_index is null: contiguous problems read int32[a.rows]"},
@@ -359,6 +384,12 @@ std::vector<Row> found_rows() {
       {Rule::kBadIndex,
        validated("contiguous_g2m64n256k512", [](Call&) { slot<std::int32_t>(kIndex)[7] = 2; }),
        "group_index[7] = 2: must be -1 or from 0 to 1"},
+      {Rule::kBadIndex,
+       validated("contiguous_g0m64n256k512",
+                 [](Call&) {
+                   for (int i = 0; i < 256; ++i) slot<std::int32_t>(kIndex)[i] = i == 9 ? 5 : -1;
+                 }),
+       "group_index[9] = 5: must be -1 (there are no groups)"},
       {Rule::kMixedBlock,
        validated("contiguous_g2m64n256k512", [](Call&) { slot<std::int32_t>(kIndex)[130] = 1; }),
        "group_index[130] = 1: must be 0 or -1, as its block of 128 rows begins"},
@@ -388,6 +419,10 @@ std::vector<Row> found_rows() {
        validated("kgrouped_g2m64n256k256_packed",
                  [](Call&) { slot<std::int32_t>(kCounts)[0] = 100; }),
        "group_counts[0] = 100: must be a multiple of 128 in the packed form"},
+      {Rule::kBadCount,
+       validated("kgrouped_g2m64n256k256_packed",
+                 [](Call&) { slot<std::int32_t>(kCounts)[0] = -1; }),
+       "group_counts[0] = -1: must be from 0 to 512"},
       {Rule::kKOverlap,
        validated("kgrouped_g2m64n256k256",
                  [](Call&) {
@@ -421,6 +456,10 @@ std::vector<Row> found_rows() {
        "scales is null: must point to f32 scales [64, 2]"},
       {Rule::kOverlap, quantized([](auto& q) { q.codes.data = q.x.data; }),
        "codes overlaps x: what is written must not share memory with what is read"},
+      {Rule::kOverlap, dequantized([](auto& q) { q.scales = static_cast<float*>(q.x.data) + 250; }),
+       "scales overlaps x: what is written must not share memory with what is read"},
+      {Rule::kScaleStride, dequantized([](auto& q) { q.k_stride = -1; }),
+       "k_stride = -1: must be 0 or more"},
       {Rule::kScaleStride, quantized([](auto& q) { q.row_stride = -1; }),
        "row_stride = -1: must be 0 or more"},
       {Rule::kExtent, quantized([](auto& q) { q.k_stride = 0; }),

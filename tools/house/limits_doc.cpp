@@ -29,7 +29,7 @@ This page is printed by `octet_limits_doc` from the table that the library itsel
 | M, N, K | any from 0 to 2147483647: odd ones, 103, a half-full last K-block, an odd number of K-blocks; results of more than 2^31 elements | negative or larger sizes |
 | groups | any number, 0 too; empty groups anywhere | several groups in a dense problem |
 | A and B | any pitch of at least one row that is a multiple of 16 bytes, based on a multiple of 16 bytes | other pitches and bases: rows are read by the copy engine. Pad the pitch, not the problem |
-| C and D | any pitch of at least one row; C apart from D, or D itself | C or an input that shares memory with D in any other way |
+| C and D | any pitch of at least one row; C apart from D, or D itself; column slices of one buffer side by side | C or an input that shares memory with D in any other way |
 | operand types | e4m3 with FP32 scales; BF16 without scales | e5m2, FP4, mixed types; UE8M0 scales in a GEMM |
 | results | BF16, FP16, FP32 | |
 | scales | 1D2D and 1D1D; row-major, column-major, any pitch, stride 0 to repeat one | strides that contradict `sfa_layout` or `sfb_layout`; 1D2D in K-grouped problems |
@@ -40,7 +40,7 @@ This page is printed by `octet_limits_doc` from the table that the library itsel
 | bad grouping metadata | is clamped: nothing outside the declared extents is touched, and `validate()` names it | |
 | split | 1 to 64 ranges of K, more than there are K-blocks too | more than 64 |
 | devices | planning for any preset without a device; the CPU backend anywhere | compute capabilities other than 9.0 |
-| quantisation | FP32, BF16, FP16; 1x128, 128x128; both axes; transposed; FP32, power-of-two and UE8M0 scales; any edge | scales in one place (stride 0); codes longer than K rounded up to 128 |
+| quantisation | FP32, BF16, FP16; 1x128, 128x128; both axes; transposed; FP32, power-of-two and UE8M0 scales; any edge | scales written to one place (stride 0; reading them so is fine); codes longer than K rounded up to 128 |
 )";
 
 const char* code_word(octet_code code) {
