@@ -1,5 +1,5 @@
-// See demo.h. Takes both products of one feed-forward block of a sentence-embedding model, with the
-// activations of real sentences, and multiplies them four ways:
+// `octet demo`. Takes both products of one feed-forward block of a sentence-embedding model, with
+// the activations of real sentences, and multiplies them four ways:
 //
 //   fine-grained   one scale per token and 128 channels, one per 128x128 weights, promoted to FP32
 //                  every 128 channels: what this library is for
@@ -10,20 +10,21 @@
 //   BF16           unquantised operands, for comparison
 //
 // and compares each with the product of the unquantised operands in double precision.
-#include "demo.h"
-
 #include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "commands.h"
 #include "octet/octet.hpp"
 #include "ref/tensor_core.h"
 #include "safetensors.h"
@@ -226,8 +227,6 @@ std::vector<Outcome> run_layer(const Layer& layer, std::string& plan_text) {
   return outcomes;
 }
 
-}  // namespace
-
 int run_demo(const std::string& samples_folder, bool json) {
   const Safetensors file(samples_folder + "/minilm_ffn.safetensors");
   nlohmann::json report = nlohmann::json::array();
@@ -273,7 +272,7 @@ int run_demo(const std::string& samples_folder, bool json) {
   }
   if (json) {
     fmt::print("{}\n", report.dump(2));
-    return 0;
+    return kRight;
   }
   fmt::print(
       "\nerror     |D - exact| / |exact| over the whole product\n"
@@ -288,7 +287,23 @@ int run_demo(const std::string& samples_folder, bool json) {
       "Backend: the CPU, whose bits are those of Hopper's tensor cores. (The row without "
       "promotion\n"
       "runs the slow instruction model; its time means nothing.)\n");
-  return 0;
+  return kRight;
+}
+
+struct DemoOptions {
+  std::string samples = "samples";
+  bool json = false;
+};
+
+}  // namespace
+
+Command add_demo(CLI::App& app) {
+  auto* demo = app.add_subcommand("demo", "multiply a real trained layer in FP8 and compare");
+  const auto options = std::make_shared<DemoOptions>();
+  demo->add_option("--samples", options->samples, "folder that holds minilm_ffn.safetensors")
+      ->capture_default_str();
+  demo->add_flag("--json", options->json, "print JSON");
+  return {demo, [options] { return run_demo(options->samples, options->json); }};
 }
 
 }  // namespace octet::tool

@@ -1,0 +1,27 @@
+// The subcommands of `octet`: each adds itself and its options to the command line, in a file of
+// its own, and is run if it was asked for.
+#pragma once
+
+#include <functional>
+
+#include <CLI/CLI.hpp>
+
+namespace octet::tool {
+
+enum ExitCode : int {
+  kRight = 0,
+  kCheckFailed = 1,
+  kBadInput = 2,
+  kNoDevice = 3,  // no usable device, or a build without kernels
+};
+
+struct Command {
+  CLI::App* app;             // parsed() if the user asked for it
+  std::function<int()> run;  // the exit code; may throw: one sentence of bad input
+};
+
+Command add_demo(CLI::App& app);
+Command add_info(CLI::App& app);
+Command add_plan(CLI::App& app);
+
+}  // namespace octet::tool

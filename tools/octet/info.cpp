@@ -1,0 +1,76 @@
+// `octet info`: what this build and this machine can do, and why a device will not do.
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "octet/octet.hpp"
+
+namespace octet::tool {
+namespace {
+
+nlohmann::json gather() {
+  nlohmann::json report;
+  report["version"] = version();
+  for (int32_t isa = OCTET_ISA_PORTABLE; isa <= OCTET_ISA_AVX512; ++isa) {
+    report["cpu"][octet_isa_name(isa)] = octet_isa_available(isa) == 1;
+  }
+  for (int32_t i = 0; i < octet_device_preset_count(); ++i) {
+    report["device_presets"].push_back(octet_device_preset_name(i));
+  }
+  report["kernels"] = octet_cuda_kernel_count();
+  report["devices"] = nlohmann::json::array();
+  for (int32_t i = 0; i < cuda::device_count(); ++i) {
+    const auto device = cuda::device_spec(i);
+    report["devices"].push_back({{"ordinal", i},
+                                 {"usable", device.ok()},
+                                 {"planned_as", device.ok() ? device.value().name : ""},
+                                 {"sms", device.ok() ? device.value().sms : 0},
+                                 {"why_not", device.message()}});
+  }
+  return report;
+}
+
+void print(const nlohmann::json& report) {
+  fmt::print("octet {}\n\nCPU backend (the bits of Hopper's tensor cores)\n", version());
+  for (const auto& [name, there] : report["cpu"].items()) {
+    fmt::print("  {:<10} {}\n", name, there.get<bool>() ? "available" : "not on this processor");
+  }
+  const int kernels = report["kernels"].get<int>();
+  fmt::print("\nHopper kernels\n  {}\n", kernels == 0
+                                             ? std::string("none in this build (made without nvcc)")
+                                             : fmt::format("{} in this build", kernels));
+  fmt::print("\nNVIDIA devices\n");
+  if (report["devices"].empty()) fmt::print("  none (or no driver)\n");
+  for (const auto& device : report["devices"]) {
+    fmt::print("  {}: {}\n", device["ordinal"].get<int>(),
+               device["usable"].get<bool>()
+                   ? fmt::format("usable, planned as {}, {} SMs",
+                                 device["planned_as"].get<std::string>(), device["sms"].get<int>())
+                   : device["why_not"].get<std::string>());
+  }
+  fmt::print("\nDevices that plans can be made for (no such device, and no kernel, is needed)\n ");
+  for (const auto& name : report["device_presets"]) fmt::print(" {}", name.get<std::string>());
+  fmt::print("\n");
+}
+
+}  // namespace
+
+Command add_info(CLI::App& app) {
+  auto* info = app.add_subcommand("info", "what this build and this machine can do");
+  const auto json = std::make_shared<bool>(false);
+  info->add_flag("--json", *json, "print JSON");
+  return {info, [json] {
+            const nlohmann::json report = gather();
+            if (*json) {
+              fmt::print("{}\n", report.dump(2));
+            } else {
+              print(report);
+            }
+            return kRight;
+          }};
+}
+
+}  // namespace octet::tool
