@@ -206,6 +206,13 @@ OCTET_API octet_code octet_supports(const octet_gemm_problem* problem,
 OCTET_API octet_code octet_plan_gemm(const octet_gemm_problem* problem,
                                      const octet_device_spec* device, octet_gemm_plan* plan);
 
+/* The plans that octet_plan_gemm() chooses from, cheapest prediction first: number 0 is its choice.
+ * For measuring them beside each other. *count (may be null) receives how many there are, also when
+ * `index` is beyond them, which is refused; 0 when the problem itself is refused. */
+OCTET_API octet_code octet_plan_candidate(const octet_gemm_problem* problem,
+                                          const octet_device_spec* device, int32_t index,
+                                          octet_gemm_plan* plan, int32_t* count);
+
 /* "dense_m64n7168k2048 @ h200: kernel=... split=2 sms=132 workspace=0 us=6.25" and back. */
 OCTET_API octet_code octet_gemm_plan_print(const octet_gemm_plan* plan, char* text,
                                            size_t capacity);

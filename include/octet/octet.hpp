@@ -20,6 +20,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "octet/octet.h"
 
@@ -154,6 +155,20 @@ inline Result<GemmPlan> plan_gemm(const GemmProblem& problem, const DeviceSpec& 
   GemmPlan plan;
   const octet_code code = octet_plan_gemm(&problem, &device, &plan);
   return {code, plan};
+}
+
+// The plans that plan_gemm() chooses from, cheapest prediction first, at most `most` of them.
+inline Result<std::vector<GemmPlan>> plan_candidates(const GemmProblem& problem,
+                                                     const DeviceSpec& device, std::int32_t most) {
+  std::vector<GemmPlan> plans;
+  std::int32_t count = 1;
+  for (std::int32_t i = 0; i < most && i < count; ++i) {
+    GemmPlan plan;
+    const octet_code code = octet_plan_candidate(&problem, &device, i, &plan, &count);
+    if (code != OCTET_OK) return {code, std::move(plans)};
+    plans.push_back(plan);
+  }
+  return {OCTET_OK, std::move(plans)};
 }
 
 // The planner's reasons, for people.

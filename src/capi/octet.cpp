@@ -191,6 +191,22 @@ octet_code octet_plan_gemm(const octet_gemm_problem* problem, const octet_device
   });
 }
 
+octet_code octet_plan_candidate(const octet_gemm_problem* problem, const octet_device_spec* device,
+                                int32_t index, octet_gemm_plan* plan, int32_t* count) {
+  return guarded([&]() -> Status {
+    if (problem == nullptr) return null("problem", "an octet_gemm_problem");
+    if (device == nullptr) return null("device", "an octet_device_spec");
+    if (plan == nullptr) return null("plan", "an octet_gemm_plan");
+    octet_gemm_plan made;
+    int32_t all = 0;
+    const Status s = oct::plan::plan_candidate(*problem, *device, index, made, all);
+    if (count != nullptr) *count = all;
+    if (!s.ok()) return s;
+    *plan = made;
+    return {};
+  });
+}
+
 octet_code octet_gemm_plan_print(const octet_gemm_plan* plan, char* text, size_t capacity) {
   return guarded([&]() -> Status {
     if (plan == nullptr) return null("plan", "an octet_gemm_plan");

@@ -56,9 +56,18 @@ bool fits_a_device(const octet_gemm_problem& p) {
   return groups * std::max({m * n, m * k, n * k, m, n, k}) <= kMostElements;
 }
 
-Status plan_kernel(const octet_gemm_problem& problem, const octet_device_spec& device,
-                   octet_gemm_plan& plan, std::vector<Candidate>& candidates,
-                   std::vector<Refused>& refused) {
+octet_gemm_plan plan_of(const Candidate& candidate, const octet_gemm_problem& problem,
+                        const octet_device_spec& device) {
+  octet_gemm_plan plan = empty_plan(problem, device);
+  copy_name(plan.kernel, sizeof plan.kernel, candidate.kernel->name);
+  plan.split = candidate.split;
+  plan.sms = static_cast<int32_t>(candidate.ctas);
+  plan.predicted_us = candidate.cost.total();
+  return plan;
+}
+
+Status find_candidates(const octet_gemm_problem& problem, const octet_device_spec& device,
+                       std::vector<Candidate>& candidates, std::vector<Refused>& refused) {
   if (!fits_a_device(problem)) {
     return refuse(Rule::kNoKernel,
                   {{"problem", core::to_string(problem)},
@@ -74,12 +83,6 @@ Status plan_kernel(const octet_gemm_problem& problem, const octet_device_spec& d
                                             : fmt::format("no kernel takes it (the first, {}: {})",
                                                           refused[0].kernel, refused[0].why)}});
   }
-  const Candidate& best = candidates.front();
-  plan = empty_plan(problem, device);
-  copy_name(plan.kernel, sizeof plan.kernel, best.kernel->name);
-  plan.split = best.split;
-  plan.sms = static_cast<int32_t>(best.ctas);
-  plan.predicted_us = best.cost.total();
   return {};
 }
 
@@ -108,7 +111,33 @@ Status plan_gemm(const octet_gemm_problem& problem, const octet_device_spec& dev
   if (is_cpu(device)) return plan_cpu(problem, device, plan);
   std::vector<Candidate> candidates;
   std::vector<Refused> refused;
-  return plan_kernel(problem, device, plan, candidates, refused);
+  if (Status s = find_candidates(problem, device, candidates, refused); !s.ok()) return s;
+  plan = plan_of(candidates.front(), problem, device);
+  return {};
+}
+
+Status plan_candidate(const octet_gemm_problem& problem, const octet_device_spec& device,
+                      int32_t index, octet_gemm_plan& plan, int32_t& count) {
+  count = 0;
+  if (Status s = check_all(problem, device); !s.ok()) return s;
+  std::vector<Candidate> candidates;
+  if (is_cpu(device)) {
+    count = 1;
+  } else {
+    std::vector<Refused> refused;
+    if (Status s = find_candidates(problem, device, candidates, refused); !s.ok()) return s;
+    count = static_cast<int32_t>(candidates.size());
+  }
+  if (index < 0) return refuse(Rule::kNegative, {{"arg", "index"}, {"got", core::text(index)}});
+  if (index >= count) {
+    return refuse(Rule::kTooLarge, {{"arg", "index"},
+                                    {"got", core::text(index)},
+                                    {"want", fmt::format("{} ({} candidate{})", count - 1, count,
+                                                         count == 1 ? "" : "s")}});
+  }
+  if (is_cpu(device)) return plan_cpu(problem, device, plan);
+  plan = plan_of(candidates[static_cast<std::size_t>(index)], problem, device);
+  return {};
 }
 
 Status explain(const octet_gemm_problem& problem, const octet_device_spec& device,
@@ -128,7 +157,8 @@ Status explain(const octet_gemm_problem& problem, const octet_device_spec& devic
   }
   std::vector<Candidate> candidates;
   std::vector<Refused> refused;
-  if (Status s = plan_kernel(problem, device, plan, candidates, refused); !s.ok()) return s;
+  if (Status s = find_candidates(problem, device, candidates, refused); !s.ok()) return s;
+  plan = plan_of(candidates.front(), problem, device);
   text = to_string(plan) + "\n\n";
   text +=
       "predicted time in us: launch + fill + work (stream and math together) + digest + exchange + "

@@ -13,6 +13,11 @@ Status supports(const octet_gemm_problem& problem, const octet_device_spec& devi
 Status plan_gemm(const octet_gemm_problem& problem, const octet_device_spec& device,
                  octet_gemm_plan& plan);
 
+// The index-th cheapest way to compute the problem; 0 is plan_gemm()'s choice. `count` receives how
+// many there are, also when `index` is beyond them.
+Status plan_candidate(const octet_gemm_problem& problem, const octet_device_spec& device,
+                      int32_t index, octet_gemm_plan& plan, int32_t& count);
+
 // The choice in words: candidates with predicted times, and those refused with the reason.
 Status explain(const octet_gemm_problem& problem, const octet_device_spec& device,
                std::string& text);

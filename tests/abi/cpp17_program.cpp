@@ -87,6 +87,7 @@ void multiply() {
   expect(supports(problem, device).ok(), "the processor computes it");
   const GemmPlan plan = plan_gemm(problem, device).value();
   expect(GemmPlan::parse(plan.to_string()).value() == plan, "a plan survives its text");
+  expect(plan_candidates(problem, device, 5).value().front() == plan, "the first candidate");
   const std::string why = explain(problem, device).value();
   expect(why.find(plan.to_string()) != std::string::npos, "the explanation holds the plan");
   expect(why.size() == std::strlen(why.c_str()), "the explanation ends where it ends");

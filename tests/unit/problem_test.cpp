@@ -331,6 +331,46 @@ TEST(Device, ExplainCutsToCapacity) {
   EXPECT_EQ(std::string(text), all.substr(0, 19));
 }
 
+TEST(Plan, CandidatesAreWhatThePlannerChoosesFrom) {
+  const DeviceSpec h200 = DeviceSpec::preset("h200").value();
+  for (const char* text : {"dense_m16n7168k2048", "dense_m4096n4096k7168", "dense_m64n576k7168_inv",
+                           "batched_g3m200n512k640_split2"}) {
+    const GemmProblem p = GemmProblem::parse(text).value();
+    const GemmPlan best = plan_gemm(p, h200).value();
+    const auto plans = plan_candidates(p, h200, 1000);
+    ASSERT_TRUE(plans.ok()) << plans.message();
+    ASSERT_GT(plans.value().size(), 1u) << text;
+    EXPECT_EQ(plans.value()[0], best);
+    EXPECT_EQ(plan_candidates(p, h200, 2).value().size(), 2u);
+    for (std::size_t i = 0; i < plans.value().size(); ++i) {
+      const GemmPlan& plan = plans.value()[i];
+      EXPECT_EQ(plan.problem.m, p.m);
+      if (i > 0) {
+        EXPECT_GE(plan.predicted_us, plans.value()[i - 1].predicted_us);
+        EXPECT_FALSE(plan == plans.value()[i - 1]);
+      }
+      if (p.split > 0 || p.batch_invariant) {
+        EXPECT_EQ(plan.split, best.split);
+      }
+    }
+    // Beyond the last: how many there are is told all the same.
+    const auto count = static_cast<std::int32_t>(plans.value().size());
+    GemmPlan plan;
+    std::int32_t told = -1;
+    EXPECT_EQ(octet_plan_candidate(&p, &h200, count, &plan, &told), OCTET_INVALID_ARGUMENT);
+    EXPECT_EQ(told, count);
+    EXPECT_EQ(std::string(octet_status_message()),
+              "index = " + std::to_string(count) + ": must be at most " +
+                  std::to_string(count - 1) + " (" + std::to_string(count) + " candidates)");
+    EXPECT_EQ(octet_plan_candidate(&p, &h200, -1, &plan, nullptr), OCTET_INVALID_ARGUMENT);
+    EXPECT_STREQ(octet_status_message(), "index = -1: must be 0 or more");
+  }
+  const GemmProblem p = GemmProblem::parse("dense_m64n256k512_1d1d").value();
+  EXPECT_EQ(plan_candidates(p, cpu_device(), 8).value(),
+            std::vector<GemmPlan>{plan_gemm(p, cpu_device()).value()});
+  EXPECT_EQ(plan_candidates(p, h200, 8).message(), plan_gemm(p, h200).message());
+}
+
 // Split: given, invariant, or the planner's; a batch-invariant one never looks at m, groups or
 // budget.
 TEST(Plan, Split) {

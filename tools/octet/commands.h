@@ -27,6 +27,7 @@ struct Command {
   std::function<int()> run;  // the exit code; may throw: one sentence of bad input
 };
 
+Command add_bench(CLI::App& app);
 Command add_demo(CLI::App& app);
 Command add_info(CLI::App& app);
 Command add_plan(CLI::App& app);

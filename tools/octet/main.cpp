@@ -18,7 +18,8 @@ int main(int argc, char** argv) {
       "backend of the same bits"};
   app.set_version_flag("--version", std::string("octet ") + octet::version());
   app.require_subcommand(1);
-  const std::vector<Command> commands{add_demo(app), add_info(app), add_plan(app), add_verify(app)};
+  const std::vector<Command> commands{add_bench(app), add_demo(app), add_info(app), add_plan(app),
+                                      add_verify(app)};
 
   try {
     app.parse(argc, argv);

@@ -1,0 +1,22 @@
+// `octet bench` in a build without nvcc: the runtime that it is made of was not there either.
+#include <fmt/format.h>
+
+#include "bench.h"
+
+namespace octet::tool {
+namespace {
+
+int refuse() {
+  fmt::print(stderr,
+             "octet: this build has no kernels, so there is nothing to time: build it where nvcc "
+             "is installed (--dry-run shows what would be timed)\n");
+  return 3;
+}
+
+}  // namespace
+
+int bench_problems(const BenchOptions&) { return refuse(); }
+int bench_chain(const BenchOptions&) { return refuse(); }
+int bench_host_cost(const BenchOptions&) { return refuse(); }
+
+}  // namespace octet::tool
