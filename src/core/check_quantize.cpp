@@ -81,7 +81,7 @@ Status check_fields(const octet_quantize_args& args) {
     return refuse(Rule::kFlag, {{"arg", "transpose"}, {"got", text(args.transpose)}});
   }
   if (!is_output_type(args.x_type)) {
-    return enum_value("x_type", type_name(args.x_type), "f32, bf16 or f16");
+    return enum_value("x_type", type_text(args.x_type), "f32, bf16 or f16");
   }
   if (args.scale_format < OCTET_SCALES_F32 || args.scale_format > OCTET_SCALES_UE8M0) {
     return enum_value("scale_format", text(args.scale_format),

@@ -1,7 +1,7 @@
 // See problem.h.
 #include "core/problem.h"
 
-#include <climits>
+#include <algorithm>
 
 #include "core/math.h"
 #include "core/refusals.h"
@@ -15,7 +15,7 @@ octet_scale_layout default_sfb_layout(octet_scale_granularity granularity) {
 
 int64_t default_max_m(int64_t m) {
   if (m < 0 || m > kMaxSize) return 0;
-  return round_up(ceil_div(13 * m, 10), 128);
+  return std::min(round_up(ceil_div(13 * m, 10), 128), kMaxSize);
 }
 
 octet_gemm_problem default_problem() {
@@ -88,6 +88,7 @@ Status check_grouping(const octet_gemm_problem& p) {
   }
   if (p.grouping == OCTET_MASKED) {
     if (Status s = check_size("max_m", p.max_m); !s.ok()) return s;
+    if (p.max_m == 0 && p.m > 0) return refuse(Rule::kMaskedRows, {{"got", text(p.m)}});
   } else if (p.max_m != 0) {
     return refuse(Rule::kOnlyMasked, {{"got", text(p.max_m)}, {"kind", kind}});
   }
@@ -144,15 +145,15 @@ Status check_problem(const octet_gemm_problem& p) {
   }
   if (p.in_type != OCTET_E4M3 && p.in_type != OCTET_BF16) {
     return refuse(Rule::kEnumValue,
-                  {{"arg", "in_type"}, {"got", type_name(p.in_type)}, {"want", "e4m3 or bf16"}});
+                  {{"arg", "in_type"}, {"got", type_text(p.in_type)}, {"want", "e4m3 or bf16"}});
   }
   if (!is_output_type(p.d_type)) {
     return refuse(Rule::kEnumValue,
-                  {{"arg", "d_type"}, {"got", type_name(p.d_type)}, {"want", "bf16, f16 or f32"}});
+                  {{"arg", "d_type"}, {"got", type_text(p.d_type)}, {"want", "bf16, f16 or f32"}});
   }
   if (p.bias_type != OCTET_NONE && !is_output_type(p.bias_type)) {
     return refuse(Rule::kEnumValue, {{"arg", "bias_type"},
-                                     {"got", type_name(p.bias_type)},
+                                     {"got", type_text(p.bias_type)},
                                      {"want", "none, bf16, f16 or f32"}});
   }
   if (Status s = check_enum("granularity", p.granularity, OCTET_SCALE_NONE, OCTET_1D1D,
@@ -173,7 +174,7 @@ Status check_problem(const octet_gemm_problem& p) {
   }
   if (p.index_type != OCTET_I32 && p.index_type != OCTET_I64) {
     return refuse(Rule::kEnumValue, {{"arg", "index_type"},
-                                     {"got", type_name(p.index_type)},
+                                     {"got", type_text(p.index_type)},
                                      {"want", "i32 or i64"}});
   }
   const struct {

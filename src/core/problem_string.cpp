@@ -187,6 +187,10 @@ class Reader {
       if (!take("_")) return fail("expected _ and an option, or the end");
       const std::string_view word = text_.substr(at_, text_.find('_', at_) - at_);
       const Option* option = find(word);
+      if (const Option* named = option == nullptr ? find_name(word) : nullptr) {
+        at_ += std::string_view(named->name).size();
+        return fail(fmt::format("expected a number after {}", named->name));
+      }
       if (option == nullptr) {
         return fail(fmt::format("expected an option, one of {}", all_options()));
       }
@@ -220,6 +224,14 @@ class Reader {
       } else if (word == name) {
         return &option;
       }
+    }
+    return nullptr;
+  }
+
+  // An option that takes a number, but got none.
+  static const Option* find_name(std::string_view word) {
+    for (const Option& option : kOptions) {
+      if (option.number && word == option.name) return &option;
     }
     return nullptr;
   }

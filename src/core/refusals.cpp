@@ -53,6 +53,11 @@ constexpr std::array kTexts{
         "max_m = {got}: must be 0 in {kind} problems (only masked ones have a buffer per group)",
         ""},
     RuleText{
+        Rule::kMaskedRows, kInvalid, "Problem",
+        "max_m = 0: must be the rows of each group's buffer, as m = {got} rows are expected in "
+        "it",
+        "A problem string has a default for it; a struct filled by hand has not."},
+    RuleText{
         Rule::kOnlyContiguous, kInvalid, "Problem",
         "zero_padding = 0: must be 1 in {kind} problems (only contiguous ones have padding rows "
         "marked -1)",

@@ -28,6 +28,7 @@ enum class Rule {
   kAlignedAlignment,
   kOtherAlignment,
   kOnlyMasked,
+  kMaskedRows,
   kOnlyContiguous,
   kOnlyKGrouped,
   kIndexType,

@@ -19,6 +19,10 @@ const char* type_name(octet_type type) {
   }
 }
 
+std::string type_text(octet_type type) {
+  return type < OCTET_NONE || type > OCTET_UE8M0 ? std::to_string(type) : type_name(type);
+}
+
 const char* grouping_name(octet_grouping kind) {
   switch (kind) {
     case OCTET_DENSE: return "dense";

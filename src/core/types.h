@@ -9,6 +9,7 @@
 namespace oct::core {
 
 const char* type_name(octet_type type);          // "e4m3", "bf16", ...; "unknown" outside
+std::string type_text(octet_type type);          // the name, or the number where there is none
 const char* grouping_name(octet_grouping kind);  // "dense", "batched", ...
 const char* granularity_name(octet_scale_granularity granularity);  // "none", "1d2d", "1d1d"
 const char* scale_layout_name(octet_scale_layout layout);

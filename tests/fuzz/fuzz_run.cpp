@@ -42,7 +42,10 @@ class Call {
     problem_.k = input_.one_in(4) ? input_.between(250, 390) : input_.between(0, 140);
     if (input_.one_in(8)) problem_.k = 0;
     if (problem_.grouping != OCTET_DENSE) problem_.groups = input_.between(0, 4);
-    if (problem_.grouping == OCTET_MASKED) problem_.max_m = input_.between(0, 9);
+    if (problem_.grouping == OCTET_MASKED) {
+      problem_.max_m = input_.between(0, 9);
+      if (problem_.max_m == 0) problem_.m = 0;
+    }
     rows_ = problem_.m;
     k_ = problem_.k;
     switch (problem_.grouping) {

@@ -111,7 +111,8 @@ octet_gemm_problem draw_any_problem(Random& random) {
   draw_options(random, p);
   if (p.grouping == OCTET_MASKED) {
     p.max_m = core::default_max_m(p.m);
-    if (random.chance(0.5) || p.max_m > core::kMaxSize) p.max_m = any_size();
+    if (random.chance(0.5)) p.max_m = any_size();
+    if (p.m > 0) p.max_m = std::max<int64_t>(1, p.max_m);
   }
   if (p.grouping == OCTET_CONTIGUOUS && random.chance(0.5)) {
     p.alignment = 64 * random.log_uniform(1, core::kMaxSize / 64);

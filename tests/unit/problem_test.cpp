@@ -138,7 +138,8 @@ TEST(ProblemString, EveryErrorNamesItsPlace) {
       {"dense_m1n1k1__acc", 13, options.c_str()},
       {"dense_m1n1k1_ACC", 13, options.c_str()},
       {"dense_m1n1k1_f32x", 13, options.c_str()},
-      {"dense_m1n1k1_split", 13, options.c_str()},
+      {"dense_m1n1k1_split", 18, "expected a number after split"},
+      {"dense_m1n1k1_maxm_even", 17, "expected a number after maxm"},
       {"dense_m1n1k1_split-1", 13, options.c_str()},
       {"dense_m1n1k1_split01", 18, "expected a number without leading zeros"},
       {"dense_m1n1k1_split2x", 19, "expected _ and an option, or the end"},
@@ -159,6 +160,15 @@ TEST(ProblemString, EveryErrorNamesItsPlace) {
 
 // Whatever is changed in a good string: either it is refused, or it is a problem that prints and
 // parses.
+// Whatever sizes a string gives, what it leaves out breaks no rule of its own.
+TEST(ProblemString, DefaultsFitTheLargestSizes) {
+  for (const char* m : {"0", "1", "1651910240", "1651910248", "2000000000", "2147483647"}) {
+    const auto p = octet::GemmProblem::parse("masked_g1m" + std::string(m) + "n1k1");
+    EXPECT_TRUE(p.ok()) << p.message();
+    EXPECT_EQ(p.value().to_string(), "masked_g1m" + std::string(m) + "n1k1");
+  }
+}
+
 TEST(ProblemString, MutationsNeverConfuse) {
   Random random(4);
   const std::string letters = "abcdefgknmoprstuw_0123456789-+ .\n\xff";
