@@ -192,7 +192,8 @@ typedef struct octet_gemm_plan {
   octet_gemm_problem problem;
   char device[32];
   char kernel[64]; /* name of the kernel, "cpu" for the CPU backend                              */
-  int32_t sms;     /* CTAs launched (persistent kernels: at most this many at a time)            */
+  int32_t sms;     /* most CTAs launched at once, which is not always SMs: two may share one;
+                      0 on the CPU                                                               */
   int32_t reserved;
   int64_t workspace_bytes;
   double predicted_us;
@@ -213,7 +214,9 @@ OCTET_API octet_code octet_plan_candidate(const octet_gemm_problem* problem,
                                           const octet_device_spec* device, int32_t index,
                                           octet_gemm_plan* plan, int32_t* count);
 
-/* "dense_m64n7168k2048 @ h200: kernel=... split=2 sms=132 workspace=0 us=6.25" and back. */
+/* "dense_m64n7168k2048 @ h200: kernel=... split=2 sms=132 workspace=0 us=6.25" and back. sms,
+ * workspace and us are left out where all are 0: "dense_m4n4k4 @ cpu: kernel=cpu split=1". A plan
+ * whose fields break a rule or contradict each other is refused by both. */
 OCTET_API octet_code octet_gemm_plan_print(const octet_gemm_plan* plan, char* text,
                                            size_t capacity);
 OCTET_API octet_code octet_gemm_plan_parse(const char* text, octet_gemm_plan* plan);

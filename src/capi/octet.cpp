@@ -49,6 +49,7 @@ Status check_optional(const char* arg, const Struct* x, const char* init) {
 Status check_call(const octet_gemm_plan* plan, const octet_gemm_args* args) {
   if (plan == nullptr) return null("plan", "an octet_gemm_plan");
   if (args == nullptr) return null("args", "an octet_gemm_args");
+  if (Status s = oct::plan::check_plan(*plan); !s.ok()) return s;
   return oct::core::check_args(*plan, *args);
 }
 
@@ -210,7 +211,7 @@ octet_code octet_plan_candidate(const octet_gemm_problem* problem, const octet_d
 octet_code octet_gemm_plan_print(const octet_gemm_plan* plan, char* text, size_t capacity) {
   return guarded([&]() -> Status {
     if (plan == nullptr) return null("plan", "an octet_gemm_plan");
-    if (Status s = check_optional("plan", plan, "octet_plan_gemm"); !s.ok()) return s;
+    if (Status s = oct::plan::check_plan(*plan); !s.ok()) return s;
     return copy_text(oct::plan::to_string(*plan), text, capacity);
   });
 }
@@ -221,7 +222,6 @@ octet_code octet_gemm_plan_parse(const char* text, octet_gemm_plan* plan) {
     if (plan == nullptr) return null("plan", "an octet_gemm_plan");
     octet_gemm_plan parsed;
     if (Status s = oct::plan::parse_plan(text, parsed); !s.ok()) return s;
-    if (Status s = oct::core::check_problem(parsed.problem); !s.ok()) return s;
     *plan = parsed;
     return {};
   });

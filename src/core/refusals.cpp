@@ -99,7 +99,17 @@ constexpr std::array kTexts{
     RuleText{Rule::kPlanSplit, kInvalid, "Device and plan",
              "plan.split = {got}: must be from 1 to {want}", "Plans come from octet_plan_gemm()."},
     RuleText{Rule::kPlanMismatch, kInvalid, "Device and plan",
-             "plan.kernel = \"{got}\": must be \"cpu\" or the name of a kernel of this build", ""},
+             "plan.kernel = {got}: must be \"cpu\" or the name of a kernel of this build",
+             "A plan of another version may name a kernel that is gone."},
+    RuleText{
+        Rule::kPlanContradiction, kInvalid, "Device and plan",
+        "plan.split = {got}: must be {want}, as {why} of its problem says",
+        "The split decides the bits: a plan that contradicts its problem names no computation."},
+    RuleText{
+        Rule::kPlanDevice, kInvalid, "Device and plan",
+        "plan.device = \"{device}\", plan.kernel = \"{kernel}\": \"cpu\" must stand for both or "
+        "for neither",
+        "The CPU backend runs every plan, but only a plan of its own says so."},
 
     RuleText{Rule::kExtent, kInvalid, "Arguments", "{arg} = {got}: must be {want}",
              "Shapes in the arguments must agree with the problem."},

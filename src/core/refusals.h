@@ -45,6 +45,8 @@ enum class Rule {
   kPlanString,
   kPlanSplit,
   kPlanMismatch,
+  kPlanContradiction,
+  kPlanDevice,
   // arguments
   kExtent,
   kLeadingDimension,

@@ -115,6 +115,19 @@ Status check_numbers(const octet_device_spec& device) {
 
 }  // namespace
 
+bool is_plain_name(std::string_view name) {
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
+std::string printable(std::string_view name) {
+  std::string text = "\"";
+  for (const char c : name) text += c >= ' ' && c <= '~' ? c : '?';
+  return text + "\"";
+}
+
 Status check_device(const octet_device_spec& device) {
   if (device.struct_size != sizeof device) {
     return core::refuse(core::Rule::kStructSize, {{"arg", "device"},
@@ -123,15 +136,19 @@ Status check_device(const octet_device_spec& device) {
                                                   {"init", "octet_device_preset"}});
   }
   const std::string_view name = device_name(device);
-  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  });
-  if (name.empty() || name.size() >= sizeof device.name || !plain) {
+  if (name.empty() || name.size() >= sizeof device.name || !is_plain_name(name)) {
     return core::refuse(core::Rule::kEnumValue,
                         {{"arg", "device.name"},
-                         {"got", fmt::format("\"{}\"", name)},
+                         {"got", printable(name)},
                          {"want", "1 to 31 letters, digits, _ - or ., and a terminating zero"}});
+  }
+  if ((name == kCpuName) != is_cpu(device)) {
+    return core::refuse(core::Rule::kEnumValue,
+                        {{"arg", "device.name"},
+                         {"got", printable(name)},
+                         {"want", is_cpu(device)
+                                      ? "\"cpu\" where the compute capability is 0"
+                                      : "another one: \"cpu\" has compute capability 0.0"}});
   }
   if (is_cpu(device)) return {};
   if (device.compute_major != 9 || device.compute_minor != 0) {

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/status.h"
@@ -19,6 +20,13 @@ inline bool is_cpu(const octet_device_spec& device) { return device.compute_majo
 inline std::string_view device_name(const octet_device_spec& device) {
   return {device.name, strnlen(device.name, sizeof device.name)};
 }
+
+inline constexpr std::string_view kCpuName = "cpu";  // of the device, and of its only kernel
+
+// Letters, digits, _ - and . alone: what stands in a plan string.
+bool is_plain_name(std::string_view name);
+// In quotes, and what cannot be printed as ?.
+std::string printable(std::string_view name);
 
 Status check_device(const octet_device_spec& device);
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/math.h"
+#include "octet/octet.h"
 
 namespace oct::plan {
 
@@ -22,6 +23,12 @@ constexpr int invariant_split(int64_t n, int64_t k) {
     split *= 2;
   }
   return split;
+}
+
+// The split that the problem itself fixes, or 0.
+constexpr int fixed_split(const octet_gemm_problem& problem) {
+  if (problem.split > 0) return problem.split;
+  return problem.batch_invariant ? invariant_split(problem.n, problem.k) : 0;
 }
 
 }  // namespace oct::plan

@@ -1,16 +1,21 @@
 // The plan as text and back:
-//   PROBLEM @ DEVICE: kernel=NAME split=N sms=N workspace=N us=X
-// One line that names a computation entirely: with the inputs it determines every bit of the
-// result.
+//   PROBLEM @ DEVICE: kernel=NAME split=N [sms=N workspace=N us=X]
+// The last three are left out where all are 0, as on the CPU. One line that names a computation
+// entirely: with the inputs it determines every bit of the result.
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstring>
+#include <iterator>
 
 #include <fmt/format.h>
 
 #include "core/problem.h"
 #include "core/refusals.h"
+#include "kernel_abi/kernel_table.h"
+#include "plan/device_presets.h"
+#include "plan/invariant_split.h"
 #include "plan/planner.h"
 
 namespace oct::plan {
@@ -38,17 +43,13 @@ class Reader {
       return s;
     }
     if (Status s = field(" split=", plan.split); !s.ok()) return s;
-    if (Status s = field(" sms=", plan.sms); !s.ok()) return s;
-    if (Status s = field(" workspace=", plan.workspace_bytes); !s.ok()) return s;
-    if (Status s = field(" us=", plan.predicted_us); !s.ok()) return s;
+    if (at_ != text_.size()) {
+      if (Status s = field(" sms=", plan.sms); !s.ok()) return s;
+      if (Status s = field(" workspace=", plan.workspace_bytes); !s.ok()) return s;
+      if (Status s = field(" us=", plan.predicted_us); !s.ok()) return s;
+    }
     if (at_ != text_.size()) return fail("expected the end");
-    if (plan.split < 1 || plan.split > core::kMaxSplit) {
-      return refuse(Rule::kPlanSplit,
-                    {{"got", core::text(plan.split)}, {"want", core::text(core::kMaxSplit)}});
-    }
-    if (plan.sms < 0 || plan.workspace_bytes < 0 || !(plan.predicted_us >= 0)) {
-      return fail("expected sms, workspace and us of 0 or more");
-    }
+    if (Status s = check_plan(plan); !s.ok()) return s;
     out = plan;
     return {};
   }
@@ -71,10 +72,8 @@ class Reader {
       return fail(fmt::format("expected {}, 1 to {} characters", what, room - 1));
     }
     const std::string_view name = text_.substr(at_, end - at_);
-    for (const char c : name) {
-      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                         (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-      if (!plain) return fail(fmt::format("expected {} of letters, digits, _ - and .", what));
+    if (!is_plain_name(name)) {
+      return fail(fmt::format("expected {} of letters, digits, _ - and .", what));
     }
     std::memcpy(to, name.data(), name.size());
     at_ = end;
@@ -84,6 +83,11 @@ class Reader {
   template <typename T>
   Status field(std::string_view name, T& value) {
     if (Status s = literal(name); !s.ok()) return s;
+    const auto digit = [&](std::size_t i) {
+      return i < text_.size() && text_[i] >= '0' && text_[i] <= '9';
+    };
+    if (!digit(at_)) return fail("expected a number");  // no sign, inf or nan
+    if (text_[at_] == '0' && digit(at_ + 1)) return fail("expected a number without leading zeros");
     const char* first = text_.data() + at_;
     const auto [end, error] = std::from_chars(first, text_.data() + text_.size(), value);
     if (error != std::errc{} || end == first) return fail("expected a number");
@@ -98,16 +102,75 @@ class Reader {
 }  // namespace
 
 namespace {
+
 template <std::size_t kRoom>
 std::string_view bounded(const char (&name)[kRoom]) {
   return {name, strnlen(name, kRoom)};
 }
+
+bool is_kernel(std::string_view name) {
+  return std::any_of(std::begin(abi::kKernels), std::end(abi::kKernels),
+                     [&](const abi::KernelRow& row) { return name == row.name; });
+}
+
 }  // namespace
 
+Status check_plan(const octet_gemm_plan& plan) {
+  if (plan.struct_size != sizeof plan) {
+    return refuse(Rule::kStructSize, {{"arg", "plan"},
+                                      {"got", core::text(plan.struct_size)},
+                                      {"want", core::text(sizeof plan)},
+                                      {"init", "octet_plan_gemm"}});
+  }
+  if (Status s = core::check_problem(plan.problem); !s.ok()) return s;
+  if (plan.split < 1 || plan.split > core::kMaxSplit) {
+    return refuse(Rule::kPlanSplit,
+                  {{"got", core::text(plan.split)}, {"want", core::text(core::kMaxSplit)}});
+  }
+  if (const int fixed = fixed_split(plan.problem); fixed > 0 && plan.split != fixed) {
+    return refuse(Rule::kPlanContradiction,
+                  {{"got", core::text(plan.split)},
+                   {"want", core::text(fixed)},
+                   {"why", plan.problem.split > 0 ? "split" : "batch_invariant"}});
+  }
+  const std::string_view device = bounded(plan.device), kernel = bounded(plan.kernel);
+  if (device.empty() || device.size() == sizeof plan.device || !is_plain_name(device)) {
+    return refuse(Rule::kEnumValue,
+                  {{"arg", "plan.device"},
+                   {"got", printable(device)},
+                   {"want", "1 to 31 letters, digits, _ - or ., and a terminating zero"}});
+  }
+  const bool cpu = kernel == kCpuName;
+  if (!cpu && !is_kernel(kernel)) {
+    return refuse(Rule::kPlanMismatch, {{"got", printable(kernel)}});
+  }
+  if (cpu != (device == kCpuName)) {
+    return refuse(Rule::kPlanDevice,
+                  {{"device", std::string(device)}, {"kernel", std::string(kernel)}});
+  }
+  if (plan.sms < 0) {
+    return refuse(Rule::kNegative, {{"arg", "plan.sms"}, {"got", core::text(plan.sms)}});
+  }
+  if (plan.workspace_bytes < 0) {
+    return refuse(Rule::kNegative,
+                  {{"arg", "plan.workspace_bytes"}, {"got", core::text(plan.workspace_bytes)}});
+  }
+  if (!std::isfinite(plan.predicted_us) || std::signbit(plan.predicted_us)) {
+    return refuse(Rule::kEnumValue, {{"arg", "plan.predicted_us"},
+                                     {"got", fmt::format("{}", plan.predicted_us)},
+                                     {"want", "finite and 0 or more"}});
+  }
+  return {};
+}
+
 std::string to_string(const octet_gemm_plan& plan) {
-  return fmt::format("{} @ {}: kernel={} split={} sms={} workspace={} us={}",
-                     core::to_string(plan.problem), bounded(plan.device), bounded(plan.kernel),
-                     plan.split, plan.sms, plan.workspace_bytes, plan.predicted_us);
+  std::string text = fmt::format("{} @ {}: kernel={} split={}", core::to_string(plan.problem),
+                                 bounded(plan.device), bounded(plan.kernel), plan.split);
+  if (plan.sms != 0 || plan.workspace_bytes != 0 || plan.predicted_us != 0) {
+    text += fmt::format(" sms={} workspace={} us={}", plan.sms, plan.workspace_bytes,
+                        plan.predicted_us);
+  }
+  return text;
 }
 
 Status parse_plan(std::string_view text, octet_gemm_plan& plan) { return Reader(text).parse(plan); }

@@ -33,16 +33,10 @@ octet_gemm_plan empty_plan(const octet_gemm_problem& problem, const octet_device
   return plan;
 }
 
-// The split that the problem itself fixes, or 0.
-int fixed_split(const octet_gemm_problem& problem) {
-  if (problem.split > 0) return problem.split;
-  return problem.batch_invariant ? invariant_split(problem.n, problem.k) : 0;
-}
-
 Status plan_cpu(const octet_gemm_problem& problem, const octet_device_spec& device,
                 octet_gemm_plan& plan) {
   plan = empty_plan(problem, device);
-  copy_name(plan.kernel, sizeof plan.kernel, "cpu");
+  copy_name(plan.kernel, sizeof plan.kernel, kCpuName);
   // Splitting buys nothing on a processor; it is there to give the bits of a GPU plan.
   plan.split = std::max(1, fixed_split(problem));
   return {};

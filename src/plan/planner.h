@@ -23,6 +23,8 @@ Status explain(const octet_gemm_problem& problem, const octet_device_spec& devic
                std::string& text);
 
 std::string to_string(const octet_gemm_plan& plan);
+// A plan that no planner made: its fields may hold anything.
+Status check_plan(const octet_gemm_plan& plan);
 Status parse_plan(std::string_view text, octet_gemm_plan& plan);
 bool equal(const octet_gemm_plan& x, const octet_gemm_plan& y);
 

@@ -305,7 +305,9 @@ std::string HostCase::name() const {
   return text;
 }
 
-octet_gemm_plan cpu_plan(const octet_gemm_problem& problem, int split) {
+octet_gemm_plan cpu_plan(const octet_gemm_problem& which, int split) {
+  octet_gemm_problem problem = which;
+  if (split > 0 && (problem.split > 0 || problem.batch_invariant)) problem.split = split;
   octet_device_spec device;
   octet_gemm_plan plan;
   if (Status s = plan::device_preset("cpu", device); !s.ok()) throw std::runtime_error(s.message());

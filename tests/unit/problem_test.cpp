@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <functional>
 #include <limits>
@@ -233,7 +234,9 @@ TEST(Plan, RoundTripsAndCompares) {
   for (int i = 0; i < 5000; ++i) {
     GemmPlan plan = plan_gemm(wrap(draw_any_problem(random)), cpu_device()).value();
     EXPECT_STREQ(plan.kernel, "cpu");
-    plan.split = static_cast<int32_t>(random.between(1, 64));
+    if (plan.problem.split == 0 && !plan.problem.batch_invariant) {
+      plan.split = static_cast<int32_t>(random.between(1, 64));
+    }
     plan.sms = static_cast<int32_t>(random.between(0, 200));
     plan.workspace_bytes = random.log_uniform(1, int64_t{1} << 40) - 1;
     plan.predicted_us = std::exp2(random.unit() * 60 - 20);
@@ -275,10 +278,15 @@ TEST(Plan, ErrorsNameTheirPlace) {
       {"dense_m1n1k1 @ cpu: kernel=cpu split=x", 37, "expected a number"},
       {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=99999999999", 43, "expected a number"},
       {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0 workspace=0 us=0 ", 61, "expected the end"},
-      {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=-1 workspace=0 us=0", 62,
-       "expected sms, workspace and us of 0 or more"},
-      {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0 workspace=0 us=nan", 63,
-       "expected sms, workspace and us of 0 or more"},
+      {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=-1 workspace=0 us=0", 43, "expected a number"},
+      {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0", 44, "expected  workspace="},
+      {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0 workspace=0 us=nan", 60, "expected a number"},
+      {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0 workspace=0 us=inf", 60, "expected a number"},
+      {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0 workspace=0 us=-0", 60, "expected a number"},
+      {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0 workspace=0 us=1e999", 60,
+       "expected a number"},
+      {"dense_m1n1k1 @ cpu: kernel=cpu split=01", 37, "expected a number without leading zeros"},
+      {"dense_m1n1k1 @ cpu: kernel=cpu split=+1", 37, "expected a number"},
   };
   for (const Wrong& wrong : wrongs) {
     EXPECT_EQ(GemmPlan::parse(wrong.text).message(),
@@ -287,6 +295,85 @@ TEST(Plan, ErrorsNameTheirPlace) {
   }
   EXPECT_EQ(GemmPlan::parse("dense_m1n1 @ cpu").message(),
             "problem string \"dense_m1n1\", at character 10: expected k and a number");
+}
+
+// What a plan says of itself agrees, whoever made it: printed, parsed, checked and run alike.
+TEST(Plan, ContradictionsAreRefused) {
+  const struct {
+    const char* text;
+    const char* want;
+  } wrongs[] = {
+      {"dense_m1n1k1_split4 @ cpu: kernel=cpu split=2",
+       "plan.split = 2: must be 4, as split of its problem says"},
+      {"dense_m1n1k1_inv @ cpu: kernel=cpu split=7",
+       "plan.split = 7: must be 1, as batch_invariant of its problem says"},
+      {"dense_m1n1k1 @ cpu: kernel=nonsense split=1",
+       "plan.kernel = \"nonsense\": must be \"cpu\" or the name of a kernel of this build"},
+      {"dense_m1n1k1 @ h200: kernel=cpu split=1",
+       "plan.device = \"h200\", plan.kernel = \"cpu\": \"cpu\" must stand for both or for neither"},
+      {"dense_m1n1k1 @ cpu: kernel=normal_m128n128_x2 split=1",
+       "plan.device = \"cpu\", plan.kernel = \"normal_m128n128_x2\": \"cpu\" must stand for both "
+       "or "
+       "for neither"},
+  };
+  for (const auto& wrong : wrongs) EXPECT_EQ(GemmPlan::parse(wrong.text).message(), wrong.want);
+
+  const GemmPlan good = GemmPlan::parse("dense_m1n1k1 @ cpu: kernel=cpu split=1").value();
+  EXPECT_EQ(good.to_string(), "dense_m1n1k1 @ cpu: kernel=cpu split=1");
+  const std::function<void(GemmPlan&)> spoils[] = {
+      [](GemmPlan& x) { x.problem.grouping = 77; },
+      [](GemmPlan& x) { x.problem.m = -5; },
+      [](GemmPlan& x) { x.problem.split = 2; },
+      [](GemmPlan& x) { x.split = -3; },
+      [](GemmPlan& x) { x.sms = -1; },
+      [](GemmPlan& x) { x.workspace_bytes = -1; },
+      [](GemmPlan& x) { x.predicted_us = std::nan(""); },
+      [](GemmPlan& x) { x.predicted_us = -0.0; },
+      [](GemmPlan& x) { x.predicted_us = std::numeric_limits<double>::infinity(); },
+      [](GemmPlan& x) { std::fill_n(x.device, sizeof x.device, 'z'); },
+      [](GemmPlan& x) { std::fill_n(x.kernel, sizeof x.kernel, 'z'); },
+      [](GemmPlan& x) { x.device[0] = '\n'; },
+      [](GemmPlan& x) { x.device[0] = 0; },
+      [](GemmPlan& x) { x.kernel[0] = 0; },
+      [](GemmPlan& x) { x.struct_size = 0; },
+  };
+  int number = 0;
+  for (const auto& spoil : spoils) {
+    GemmPlan plan = good;
+    spoil(plan);
+    char text[2 * OCTET_TEXT_CAPACITY];
+    octet_gemm_args args;
+    octet_gemm_args_init(&args);
+    EXPECT_EQ(octet_gemm_plan_print(&plan, text, sizeof text), OCTET_INVALID_ARGUMENT) << number;
+    const std::string message = octet_status_message();
+    EXPECT_EQ(message.find_first_not_of(
+                  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:;=_-()\"?"),
+              std::string::npos)
+        << message;
+    for (const octet_code code :
+         {octet_check(&plan, &args), octet_validate(&plan, &args), octet_ref_run(&plan, &args),
+          octet_cpu_run(&plan, &args, nullptr, nullptr)}) {
+      EXPECT_EQ(code, OCTET_INVALID_ARGUMENT) << number;
+      EXPECT_EQ(octet_status_message(), message) << number;
+    }
+    ++number;
+  }
+}
+
+// The CPU backend gives the bits of any device's plan: its name alone does not make a CPU of it.
+TEST(Device, OnlyTheCpuIsNamedCpu) {
+  const GemmProblem p = GemmProblem::parse("dense_m64n256k512").value();
+  DeviceSpec named = DeviceSpec::preset("h200").value();
+  std::snprintf(named.name, sizeof named.name, "cpu");
+  EXPECT_EQ(supports(p, named).message(),
+            "device.name = \"cpu\": must be another one: \"cpu\" has compute capability 0.0");
+  DeviceSpec other = DeviceSpec::preset("cpu").value();
+  std::snprintf(other.name, sizeof other.name, "mine");
+  EXPECT_EQ(supports(p, other).message(),
+            "device.name = \"mine\": must be \"cpu\" where the compute capability is 0");
+  DeviceSpec hopper = DeviceSpec::preset("cpu").value();
+  hopper.compute_major = 9;
+  EXPECT_FALSE(supports(p, hopper).ok());
 }
 
 TEST(Device, Presets) {

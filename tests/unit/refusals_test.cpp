@@ -254,6 +254,21 @@ std::vector<Row> problem_rows() {
        "plan string, at character 23: expected : kernel="},
       {Rule::kPlanSplit, checked(kDense, [](Call& c) { c.plan.split = 65; }),
        "plan.split = 65: must be from 1 to 64"},
+      {Rule::kPlanMismatch,
+       checked(kDense, [](Call& c) { std::strcpy(c.plan.kernel, "nonsense"); }),
+       "plan.kernel = \"nonsense\": must be \"cpu\" or the name of a kernel of this build"},
+      {Rule::kPlanContradiction,
+       [] { return GemmPlan::parse("dense_m1n1k1_split4 @ cpu: kernel=cpu split=2").status(); },
+       "plan.split = 2: must be 4, as split of its problem says"},
+      {Rule::kPlanDevice,
+       [] { return GemmPlan::parse("dense_m1n1k1 @ h200: kernel=cpu split=2").status(); },
+       "plan.device = \"h200\", plan.kernel = \"cpu\": \"cpu\" must stand for both or for neither"},
+      {Rule::kEnumValue, checked(kDense, [](Call& c) { c.plan.device[1] = '\n'; }),
+       "plan.device = \"c?u\": must be 1 to 31 letters, digits, _ - or ., and a terminating zero"},
+      {Rule::kEnumValue, checked(kDense, [](Call& c) { c.plan.predicted_us = -1; }),
+       "plan.predicted_us = -1: must be finite and 0 or more"},
+      {Rule::kNegative, checked(kDense, [](Call& c) { c.plan.sms = -1; }),
+       "plan.sms = -1: must be 0 or more"},
   };
 }
 
@@ -510,7 +525,6 @@ std::vector<Row> all_rows() {
 
 // Rules that no call of the CPU backend can break.
 const std::set<Rule> kExempt = {
-    Rule::kPlanMismatch,  // needs a backend that looks kernels up by name
     Rule::kOutOfMemory,
     Rule::kInternal,
 };
