@@ -22,7 +22,9 @@ struct Link {
 }  // namespace
 
 int bench_chain(const BenchOptions& options) {
-  BenchSession session(options);
+  BenchOptions alone = options;
+  alone.cublaslt = false;
+  BenchSession session(alone);
   std::vector<Link> links;
   std::vector<OperandSets> operands;
   operands.reserve(options.problems.size());

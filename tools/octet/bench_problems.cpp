@@ -119,7 +119,7 @@ class ProblemBench {
       BenchRow row = base;
       row.plan = chosen.plan.to_string();
       row.kernel = kernel_and_split(chosen.plan);
-      if (options_.candidates > 0 || !options_.force.empty()) row.candidate = chosen.candidate;
+      if (options_.candidates > 0) row.candidate = chosen.candidate;
       const Timing t = session_.measure(chosen.plan, operands, base.floor_us, sustained);
       row.us = t.us;
       row.spread = t.spread;
