@@ -6,6 +6,7 @@
 
 #include "core/math.h"
 #include "kernel_abi/smem_layout.h"
+#include "plan/kernel_costs.h"
 #include "plan/longer_of_two.h"
 
 namespace oct::plan {
@@ -98,25 +99,19 @@ Status serves(const abi::TileConfig& tile, const octet_gemm_problem& p,
   return {};
 }
 
-// Fitted to 132 measurements of 19 shapes on an H200, forced kernel by kernel
-// (docs/performance-log.md, 2026-11-30): 5.3 % root mean square; its choice costs 2.6 % on average
-// over the fastest one measured, at worst 11 %.
-Cost predict(const abi::TileConfig& tile, const octet_gemm_problem& p,
+// Fitted to 660 forced timings of 94 shapes on an H200 (docs/performance-log.md, 2026-11-30): 5.1 %
+// root mean square; its choice costs 1.1 % on average over the fastest one measured, at worst 14 %.
+Cost predict(const abi::KernelRow& kernel, const abi::TileConfig& tile, const octet_gemm_problem& p,
              const octet_device_spec& device, int split, int64_t ctas) {
-  constexpr double kClock = 1700;            // cycles in a microsecond, under load
-  constexpr double kLaunchAndFill = 1.5;     // besides the device's launch_seconds
-  constexpr double kClusterLaunch = 0.25;    // clusters of more than two CTAs have to be placed
-  constexpr double kTensorOverhead = 1.14;   // of a K-block of a normal tile, at the power limit
-  constexpr double kBlockOverhead = 81;      // cycles, likewise
-  constexpr double kSmallestWgmma = 16;      // cycles of one instruction, however narrow
-  constexpr double kPromoteSwapped = 9.8;    // cycles of a K-block's chain for a token column
-  constexpr double kTwoSets = 0.63;          // what a second accumulator set leaves of a chain
-  constexpr double kStageOverhead = 9;       // cycles of a chain for each stage
-  constexpr double kL2BytesPerCycle = 42.8;  // one SM's share
-  constexpr double kExchange = 2.5;          // us for 64 KB of partial sums of a CTA
-  constexpr double kStore = 1.3;             // us for 64 KB of D, as far as it does not hide
-  constexpr double kStreamed = 0.916;        // of the DRAM rate that tiles reach
-  constexpr double kDigest = 0.37;           // of up to four K-blocks, after the last byte
+  constexpr double kClock = 1700;          // cycles in a microsecond, under load
+  constexpr double kFill = 0.9;            // to the first product, and from the last one
+  constexpr double kClusterLaunch = 0.41;  // clusters of more than two CTAs have to be placed
+  constexpr double kMeeting = 0.18;        // ranges of K wait for each other
+  constexpr double kExchange = 3.5;        // us for 64 KB of partial sums of a CTA
+  constexpr double kStore = 1.24;          // us for 64 KB of D
+  constexpr double kHiddenStore = 1.02;    // where it leaves under the next tile's WGMMA
+  constexpr double kStreamed = 0.953;      // of the DRAM rate that tiles reach
+  constexpr double kBusy = 0.35;           // of the SMs, that saturate DRAM
   constexpr double kMeasuredTensorRate = 1672e12 / 132;  // of an SM of the device that was measured
   Cost c;
   const Geometry g = make_geometry(tile, p, split, ctas);
@@ -129,36 +124,33 @@ Cost predict(const abi::TileConfig& tile, const octet_gemm_problem& p,
                                    static_cast<double>(tile.ctas_per_sm));
   const double slower = kMeasuredTensorRate * device.sms / device.fp8_flops_per_second;
 
-  // Cycles of one K-block of a tile: what the tensor cores need for all warpgroups of the SM, and
-  // what one warpgroup's chain of WGMMA and promotion needs by itself.
-  const double instructions = 4 * std::max(tile.piece_cols() / 2.0, kSmallestWgmma) * slower;
-  double tensor = instructions * tile.pieces() * tile.math_groups() * per_sm;
-  double chain = instructions;
-  if (tile.normal()) {
-    tensor = kTensorOverhead * tensor + kBlockOverhead;
-  } else {
-    chain += kPromoteSwapped * tile.piece_cols();
+  // Cycles of one K-block of a tile: as measured, but no less than the tensor cores need.
+  const KernelCost& cost = kKernelCosts[&kernel - abi::kKernels];
+  double cycles = cost.alone;
+  if (tile.ctas_per_sm > 1) {
+    cycles += (cost.shared - cost.alone) * (per_sm - 1) / (tile.ctas_per_sm - 1);
   }
-  if (tile.sets == 2) chain *= kTwoSets;
-  chain = chain * tile.pieces() + (tile.normal() ? 0 : kStageOverhead / tile.blocks);
-  const double bytes = (tile.tile_m / tile.cluster_n + tile.tile_n / tile.cluster_m) * 128.0;
-  const double l2 = bytes * tile.k_groups * per_sm / kL2BytesPerCycle;
+  const double tensor =
+      2.0 * tile.piece_cols() * tile.pieces() * tile.math_groups() * per_sm * slower;
+  cycles = std::max(cycles, tensor);
 
   c.launch = device.launch_seconds * 1e6 + (g.cluster > 2 ? kClusterLaunch : 0);
-  c.fill = kLaunchAndFill;
-  c.math = waves * range * std::max({tensor, chain, l2}) / kClock;
+  c.fill = kFill;
+  c.math = waves * range * cycles / kClock;
   const double groups = static_cast<double>(p.groups);
   const double d_bytes = static_cast<double>(p.m) * static_cast<double>(p.n) * groups *
                          (p.d_type == OCTET_F32 ? 4 : 2) * (p.accumulate ? 2 : 1);
   const double read =
       (static_cast<double>(p.m) + static_cast<double>(p.n)) * static_cast<double>(p.k) * groups;
   // With few SMs at work, DRAM is limited by what they have in flight.
-  const double busy = static_cast<double>(g.grid) / per_sm / (0.75 * device.sms);
+  const double busy = static_cast<double>(g.grid) / per_sm / (kBusy * device.sms);
   c.stream =
       (read + d_bytes) / (device.dram_bytes_per_second * kStreamed * std::min(1.0, busy)) * 1e6;
-  c.digest = kDigest * std::min(range, 4.0) * chain / kClock;
   if (g.cluster_split > 1) c.exchange = waves * kExchange * tile.partial_bytes() / 65536.0;
-  c.store = waves * tile.tile_m * tile.tile_n * 2.0 / 65536.0 * kStore;
+  if (g.cluster_split > 1 || tile.k_groups > 1) c.exchange += waves * kMeeting;
+  const double tile_store = tile.tile_m * tile.tile_n * 2.0 / 65536.0;
+  c.store =
+      tile_store * (tile.pieces() == 2 ? kStore + (waves - 1) * kHiddenStore : waves * kStore);
   c.work = longer_of_two(c.math, c.stream);
   return c;
 }
@@ -177,7 +169,7 @@ std::vector<Candidate> list_candidates(const octet_gemm_problem& p, const octet_
         c.tile = tile;
         c.split = split;
         c.ctas = most_ctas(tile, p, device, split);
-        c.cost = predict(tile, p, device, split, c.ctas);
+        c.cost = predict(row, tile, p, device, split, c.ctas);
         out.push_back(c);
       } else if (refused_list != nullptr) {
         refused_list->push_back({row.name, split, s.message()});

@@ -44,12 +44,11 @@ struct Cost {
   double stream = 0;    // operands from DRAM, and D
   double math = 0;      // tensor cores, promotion and L2 over all waves
   double work = 0;      // stream and math together: a little more than the longer of the two
-  double digest = 0;    // what is left to compute when the last byte has arrived
   double exchange = 0;  // partial sums between the ranges of K
   double store = 0;     // D, as far as it does not hide under the next tile
   // To a thousandth, beyond which no prediction means anything.
   double total() const {
-    return std::floor((launch + fill + work + digest + exchange + store) * 1000 + 0.5) / 1000;
+    return std::floor((launch + fill + work + exchange + store) * 1000 + 0.5) / 1000;
   }
 };
 
@@ -67,8 +66,9 @@ struct Refused {
   std::string why;
 };
 
-Cost predict(const abi::TileConfig& tile, const octet_gemm_problem& problem,
-             const octet_device_spec& device, int split, int64_t ctas);
+Cost predict(const abi::KernelRow& kernel, const abi::TileConfig& tile,
+             const octet_gemm_problem& problem, const octet_device_spec& device, int split,
+             int64_t ctas);
 
 // Every kernel and split that serves the problem, cheapest first. problem.split, when given, is the
 // only split tried; `forced_split` > 0 likewise (batch_invariant plans). `refused` may be null.

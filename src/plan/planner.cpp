@@ -155,19 +155,18 @@ Status explain(const octet_gemm_problem& problem, const octet_device_spec& devic
   plan = plan_of(candidates.front(), problem, device);
   text = to_string(plan) + "\n\n";
   text +=
-      "predicted time in us: launch + fill + work (stream and math together) + digest + exchange + "
-      "store\n";
-  text += fmt::format("  {:<26} {:>5} {:>5} {:>8} {:>7} {:>6} {:>8} {:>8} {:>7} {:>9} {:>6}\n",
-                      "kernel", "split", "ctas", "total", "launch", "fill", "stream", "math",
-                      "digest", "exchange", "store");
+      "predicted time in us: launch + fill + work (stream and math together) + exchange + store\n";
+  text += fmt::format("  {:<26} {:>5} {:>5} {:>8} {:>7} {:>6} {:>8} {:>8} {:>9} {:>6}\n", "kernel",
+                      "split", "ctas", "total", "launch", "fill", "stream", "math", "exchange",
+                      "store");
   constexpr std::size_t kShown = 12;
   for (std::size_t i = 0; i < std::min(candidates.size(), kShown); ++i) {
     const Candidate& c = candidates[i];
     text += fmt::format(
-        "  {:<26} {:>5} {:>5} {:>8.2f} {:>7.2f} {:>6.2f} {:>8.2f} {:>8.2f} {:>7.2f} {:>9.2f} "
+        "  {:<26} {:>5} {:>5} {:>8.2f} {:>7.2f} {:>6.2f} {:>8.2f} {:>8.2f} {:>9.2f} "
         "{:>6.2f}\n",
         c.kernel->name, c.split, c.ctas, c.cost.total(), c.cost.launch, c.cost.fill, c.cost.stream,
-        c.cost.math, c.cost.digest, c.cost.exchange, c.cost.store);
+        c.cost.math, c.cost.exchange, c.cost.store);
   }
   if (candidates.size() > kShown) {
     text += fmt::format("  and {} more\n", candidates.size() - kShown);

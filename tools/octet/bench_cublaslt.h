@@ -16,6 +16,11 @@
 
 namespace octet::tool {
 
+struct LtTiming {
+  Timing chosen;          // by its heuristic: what a program that asks cuBLASLt gets
+  double fastest_us = 0;  // of the first algorithms it names, each tried
+};
+
 class CublasLt {
  public:
   // Null, with the reason in words, where there is none.
@@ -28,10 +33,10 @@ class CublasLt {
   std::string version() const;  // "13.1.1"
 
   enum class Scaling { kPerTensor, kBlocks };
-  // Chooses the fastest of the first algorithms that its heuristic names, then measures it. Nothing
-  // if it does not take the problem; why_not() says what it answered.
-  std::optional<Timing> measure(const GemmProblem& problem, const std::vector<GemmArgs>& sets,
-                                Scaling scaling, Timer& timer, double floor_us, bool sustained);
+  // Measures the algorithm that its heuristic names first, and the fastest of the first few.
+  // Nothing if it does not take the problem; why_not() says what it answered.
+  std::optional<LtTiming> measure(const GemmProblem& problem, const std::vector<GemmArgs>& sets,
+                                  Scaling scaling, Timer& timer, double floor_us, bool sustained);
   const std::string& why_not() const { return why_not_; }
 
  private:

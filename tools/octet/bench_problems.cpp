@@ -82,12 +82,13 @@ class ProblemBench {
     const Timing ours = session_.measure(plan, operands, floor, false);
     const auto theirs = peer_time(anchor, operands, CublasLt::Scaling::kPerTensor, floor, false);
     if (!theirs) return;
-    session_.note("anchor", fmt::format("{}: {:.2f} us, cuBLASLt {:.2f} us, {:.4f} of its time",
-                                        kAnchor, ours.us, theirs->us, ours.us / theirs->us));
+    session_.note("anchor",
+                  fmt::format("{}: {:.2f} us, cuBLASLt {:.2f} us, {:.4f} of its time", kAnchor,
+                              ours.us, theirs->chosen.us, ours.us / theirs->chosen.us));
   }
 
-  std::optional<Timing> peer_time(const GemmProblem& problem, const OperandSets& operands,
-                                  CublasLt::Scaling scaling, double floor, bool sustained) {
+  std::optional<LtTiming> peer_time(const GemmProblem& problem, const OperandSets& operands,
+                                    CublasLt::Scaling scaling, double floor, bool sustained) {
     if (session_.peer() == nullptr) return std::nullopt;
     return session_.peer()->measure(problem, operands.args(), scaling, session_.timer(), floor,
                                     sustained);
@@ -107,12 +108,13 @@ class ProblemBench {
     const bool sustained = options_.sustained && base.floor_us >= kLargeUs;
     if (const auto t =
             peer_time(problem, operands, CublasLt::Scaling::kPerTensor, base.floor_us, sustained)) {
-      base.cublaslt_us = t->us;
-      base.cublaslt_sustained_us = t->sustained_us;
+      base.cublaslt_us = t->chosen.us;
+      base.cublaslt_fastest_us = t->fastest_us;
+      base.cublaslt_sustained_us = t->chosen.sustained_us;
     }
     if (const auto t =
             peer_time(problem, operands, CublasLt::Scaling::kBlocks, base.floor_us, false)) {
-      base.block_us = t->us;
+      base.block_us = t->fastest_us;
     }
     for (const ChosenPlan& chosen : plans) {
       if (interrupted != 0) return;

@@ -19,12 +19,13 @@ struct BenchRow {
   std::string regime;
   std::optional<double> us;
   double floor_us = 0;
-  std::optional<double> cublaslt_us;  // per-tensor scaling
-  std::string plan;                   // the plan's text
-  std::string kernel;                 // "name:split", for the table
-  std::optional<double> pdl_us;       // with dependent launch, weights ready
-  std::optional<double> block_us;     // cuBLASLt with 1x128 and 128x128 scales
-  std::optional<double> spread;       // (slowest - fastest) / median of the replays of `us`
+  std::optional<double> cublaslt_us;  // per-tensor scaling, the algorithm its heuristic names first
+  std::optional<double> cublaslt_fastest_us;  // the fastest of the first few
+  std::string plan;                           // the plan's text
+  std::string kernel;                         // "name:split", for the table
+  std::optional<double> pdl_us;               // with dependent launch, weights ready
+  std::optional<double> block_us;             // cuBLASLt with 1x128 and 128x128 scales
+  std::optional<double> spread;               // (slowest - fastest) / median of the replays of `us`
   std::optional<double> sustained_us;
   std::optional<double> cublaslt_sustained_us;
   std::optional<int> candidate;  // place among the planner's candidates
