@@ -65,25 +65,30 @@ double since(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
-float largest(const uint16_t* x, int64_t count) {
+// As quantising has it: what is not finite counts as nothing.
+float largest(const std::vector<uint16_t>& x) {
   float most = 0;
-  for (int64_t i = 0; i < count; ++i) most = std::max(most, std::fabs(bf16(x[i])));
+  for (const uint16_t code : x) {
+    const float value = std::fabs(bf16(code));
+    if (std::isfinite(value)) most = std::max(most, value);
+  }
   return most;
 }
 
 // amax_min of 0 gives fine-grained scales; the largest magnitude of all gives one scale for all.
-Quantized quantize(const uint16_t* data, int64_t rows, int64_t k, int32_t block, float amax_min) {
+Quantized quantize(const std::vector<uint16_t>& data, int64_t rows, int64_t k, int64_t ld,
+                   int32_t block, float amax_min) {
   Quantized q;
   const int64_t scale_rows = block == OCTET_BLOCK_1X128 ? rows : ceil_div(rows, 128);
   q.pitch = ceil_div(scale_rows, 4) * 4;  // columns of scales stay 16-byte aligned
-  q.codes.resize(static_cast<std::size_t>(rows * k));
+  q.codes.resize(data.size());
   q.scales.resize(static_cast<std::size_t>(q.pitch * k_blocks(k)));
   QuantizeArgs args;
   args.block = block;
   args.x_type = OCTET_BF16;
   args.amax_min = amax_min;
-  args.x = matrix(data, rows, k);
-  args.codes = matrix(q.codes.data(), rows, k);
+  args.x = matrix(data.data(), rows, k, ld);
+  args.codes = matrix(q.codes.data(), rows, k, ld);
   args.scales = q.scales.data();
   args.row_stride = 1;
   args.k_stride = q.pitch;
@@ -130,15 +135,15 @@ std::vector<float> multiply(const Layer& layer, const Quantized& x, const Quanti
   plan_text = plan.to_string();
   std::vector<float> d(static_cast<std::size_t>(layer.m * layer.n));
   GemmArgs args;
-  args.a = matrix(x.codes.data(), layer.m, layer.k);
-  args.b = matrix(w.codes.data(), layer.n, layer.k);
+  args.a = matrix(x.codes.data(), layer.m, layer.k, layer.ld);
+  args.b = matrix(w.codes.data(), layer.n, layer.k, layer.ld);
   args.d = matrix(d.data(), layer.m, layer.n);
   args.sfa = column_major_scales(x.scales.data(), x.pitch);
   args.sfb = column_major_scales(w.scales.data(), w.pitch);
   const auto start = std::chrono::steady_clock::now();
   cpu::run(plan, args).value();
   outcome.milliseconds = since(start);
-  if (backend.device) {
+  if (backend.device && !layer.x.empty() && !d.empty()) {
     outcome.backend = backend.device->name();
     must_be_equal(backend.device->multiply(plan, args, outcome.milliseconds), d, layer, plan_text);
     backend.compared += layer.m * layer.n;
@@ -157,8 +162,8 @@ std::vector<float> multiply_bf16(const Layer& layer) {
   const GemmPlan plan = plan_gemm(problem, DeviceSpec::preset("cpu").value()).value();
   std::vector<float> d(static_cast<std::size_t>(layer.m * layer.n));
   GemmArgs args;
-  args.a = matrix(layer.x, layer.m, layer.k);
-  args.b = matrix(layer.w, layer.n, layer.k);
+  args.a = matrix(layer.x.data(), layer.m, layer.k, layer.ld);
+  args.b = matrix(layer.w.data(), layer.n, layer.k, layer.ld);
   args.d = matrix(d.data(), layer.m, layer.n);
   cpu::run(plan, args).value();
   return d;
@@ -179,11 +184,13 @@ void in_threads(int64_t rows, Body body) {
 // One chain of tensor-core instructions over the whole K, scaled at the end.
 std::vector<float> multiply_unpromoted(const Layer& layer, const Quantized& x, const Quantized& w) {
   std::vector<float> d(static_cast<std::size_t>(layer.m * layer.n));
+  if (x.scales.empty() || w.scales.empty()) return d;  // nothing to add up
   const float scale = x.scales[0] * w.scales[0];
   in_threads(layer.m, [&](int64_t row) {
     for (int64_t col = 0; col < layer.n; ++col) {
-      const uint32_t chain = oct::ref::wgmma_chain_e4m3(x.codes.data() + row * layer.k,
-                                                        w.codes.data() + col * layer.k, layer.k, 0);
+      const uint32_t chain =
+          oct::ref::wgmma_chain_e4m3(x.codes.data() + row * layer.ld,
+                                     w.codes.data() + col * layer.ld, layer.k, 0);
       d[static_cast<std::size_t>(row * layer.n + col)] = scale * std::bit_cast<float>(chain);
     }
   });
@@ -196,7 +203,8 @@ std::vector<double> multiply_exactly(const Layer& layer) {
     for (int64_t col = 0; col < layer.n; ++col) {
       double sum = 0;
       for (int64_t k = 0; k < layer.k; ++k) {
-        sum += double{bf16(layer.x[row * layer.k + k])} * double{bf16(layer.w[col * layer.k + k])};
+        sum += double{bf16(layer.x[static_cast<std::size_t>(row * layer.ld + k)])} *
+               double{bf16(layer.w[static_cast<std::size_t>(col * layer.ld + k)])};
       }
       d[static_cast<std::size_t>(row * layer.n + col)] = sum;
     }
@@ -212,10 +220,17 @@ void compare(const std::vector<float>& y, const std::vector<double>& exact, Outc
     square += exact[i] * exact[i];
     product += v * exact[i];
     both += v * v + exact[i] * exact[i];
-    outcome.worst = std::max(outcome.worst, std::fabs(v - exact[i]));
+    const double distance = std::fabs(v - exact[i]);
+    if (!(distance <= outcome.worst)) outcome.worst = distance;  // a NaN stays
+    if (std::isnan(outcome.worst)) break;
   }
-  outcome.relative_error = std::sqrt(error / square);
-  outcome.difference = 1 - 2 * product / both;
+  if (std::isnan(outcome.worst)) {  // without the sign, which means nothing
+    outcome.relative_error = outcome.difference = outcome.worst = std::fabs(outcome.worst);
+    return;
+  }
+  // Nothing but zeros, all of them right.
+  outcome.relative_error = error == 0 ? 0 : std::sqrt(error / square);
+  outcome.difference = both == 0 ? 0 : 1 - 2 * product / both;
 }
 
 std::vector<Outcome> run_layer(const Layer& layer, Backend& backend, std::string& plan_text) {
@@ -230,14 +245,14 @@ std::vector<Outcome> run_layer(const Layer& layer, Backend& backend, std::string
     compare(y, exact, outcome);
     outcomes.push_back(outcome);
   };
-  const Quantized x = quantize(layer.x, layer.m, layer.k, OCTET_BLOCK_1X128, 0);
-  const Quantized w = quantize(layer.w, layer.n, layer.k, OCTET_BLOCK_128X128, 0);
+  const Quantized x = quantize(layer.x, layer.m, layer.k, layer.ld, OCTET_BLOCK_1X128, 0);
+  const Quantized w = quantize(layer.w, layer.n, layer.k, layer.ld, OCTET_BLOCK_128X128, 0);
   add("FP8, fine-grained", "1x128 and 128x128", "promoted to FP32 every 128",
       [&](Outcome& o) { return multiply(layer, x, w, backend, o, plan_text); });
   const Quantized xt =
-      quantize(layer.x, layer.m, layer.k, OCTET_BLOCK_1X128, largest(layer.x, layer.m * layer.k));
+      quantize(layer.x, layer.m, layer.k, layer.ld, OCTET_BLOCK_1X128, largest(layer.x));
   const Quantized wt =
-      quantize(layer.w, layer.n, layer.k, OCTET_BLOCK_128X128, largest(layer.w, layer.n * layer.k));
+      quantize(layer.w, layer.n, layer.k, layer.ld, OCTET_BLOCK_128X128, largest(layer.w));
   std::string ignored;
   add("FP8, per tensor", "one per matrix", "promoted to FP32 every 128",
       [&](Outcome& o) { return multiply(layer, xt, wt, backend, o, ignored); });

@@ -1,5 +1,7 @@
 // The command `octet`. Exit codes: 0 right, 1 a check failed, 2 bad input, 3 no usable device.
+#include <cstdio>
 #include <exception>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -11,8 +13,11 @@
 #include "devices.h"
 #include "octet/octet.hpp"
 
-int main(int argc, char** argv) {
-  using namespace octet::tool;
+namespace {
+
+using namespace octet::tool;
+
+int run(int argc, char** argv) {
   CLI::App app{
       "octet: fine-grained-scaled FP8 matrix multiplication for NVIDIA Hopper, with a CPU "
       "backend of the same bits"};
@@ -24,6 +29,18 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    // CLI11 only says that a subcommand is missing.
+    const std::string first = argc > 1 ? argv[1] : "";
+    bool known = first.empty() || first[0] == '-';
+    std::string names;
+    for (const Command& command : commands) {
+      names += (names.empty() ? "" : ", ") + command.app->get_name();
+      known = known || command.app->get_name() == first;
+    }
+    if (!known) {
+      fmt::print(stderr, "octet: subcommand \"{}\": must be one of {}\n", first, names);
+      return kBadInput;
+    }
     // CLI11's own codes would collide with ours.
     return app.exit(error) == 0 ? kRight : kBadInput;
   }
@@ -49,4 +66,16 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return fail(error, kBadInput);
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int code = run(argc, argv);
+  // What was printed may have gone nowhere: a full disk, a closed descriptor.
+  std::cout.flush();
+  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout;
+  if (!lost || code != kRight) return code;
+  fmt::print(stderr, "octet: standard output could not be written\n");
+  return kCheckFailed;
 }

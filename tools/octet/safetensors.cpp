@@ -36,7 +36,8 @@ void Safetensors::fail(const std::string& what) const {
 }
 
 Safetensors::Safetensors(const std::string& path) : path_(path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A FIFO would let open() wait for a writer.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) fail(fmt::format("cannot be opened: {}", std::strerror(errno)));
   struct stat info {};
   if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {

@@ -26,6 +26,7 @@ class Safetensors {
   Safetensors(const Safetensors&) = delete;
   Safetensors& operator=(const Safetensors&) = delete;
 
+  const std::string& path() const { return path_; }
   const std::map<std::string, Tensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   // Throws if there is no such tensor.

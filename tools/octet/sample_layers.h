@@ -10,12 +10,13 @@
 
 namespace octet::tool {
 
-// Points into the file's memory.
+// Copies: a file may hold tensors at any byte, and rows of any length.
 struct Layer {
   std::string name;
   int64_t m = 0, n = 0, k = 0;  // tokens, outputs, inputs
-  const uint16_t* x = nullptr;  // BF16 [m,k]
-  const uint16_t* w = nullptr;  // BF16 [n,k]
+  int64_t ld = 0;               // elements between rows, of the codes made from them too
+  std::vector<uint16_t> x;      // BF16 [m,k]
+  std::vector<uint16_t> w;      // BF16 [n,k]
 };
 
 // Throws std::runtime_error with one sentence if the file is not of this kind.
