@@ -98,9 +98,7 @@ octet_code octet_cuda_bind(octet_cuda_context*, const octet_gemm_plan* plan,
 void octet_cuda_bound_destroy(octet_cuda_bound* bound) { delete bound; }
 octet_code octet_cuda_run_bound(const octet_cuda_context*, const octet_cuda_bound* bound, void*) {
   if (mode() == "fault") return refuse(OCTET_DEVICE_ERROR);
-  octet_gemm_plan plan = bound->plan;
-  std::snprintf(plan.kernel, sizeof plan.kernel, "cpu");
-  const octet_code code = octet_cpu_run(&plan, &bound->args, nullptr, nullptr);
+  const octet_code code = octet_cpu_run(&bound->plan, &bound->args, nullptr, nullptr);
   spoil(*bound);
   return code;
 }
