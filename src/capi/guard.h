@@ -24,12 +24,13 @@ inline octet_code tell(const Status& status) {
 }
 
 // A message that itself cannot be kept is left out; the code says enough.
-inline octet_code fail(octet_code code, const char* before, const char* what) noexcept {
+inline octet_code fail(core::Rule rule, const char* got) noexcept {
   try {
-    last_message() = std::string(before) + what;
+    last_message() = core::rule_text(rule).sentence;  // where memory is short this fits, no more
+    if (*got != 0) last_message() = core::refuse(rule, {{"got", got}}).message();
   } catch (...) {
   }
-  return code;
+  return core::rule_text(rule).code;
 }
 
 // Runs `body`, which returns a Status and touches no floating-point number: on the path of a
@@ -39,11 +40,11 @@ octet_code guarded_launch(Body body) noexcept {
   try {
     return tell(body());
   } catch (const std::bad_alloc&) {
-    return fail(OCTET_OUT_OF_MEMORY, "out of memory", "");
+    return fail(core::Rule::kOutOfMemory, "");
   } catch (const std::exception& e) {
-    return fail(OCTET_INTERNAL, "internal fault, please report it: ", e.what());
+    return fail(core::Rule::kInternal, e.what());
   } catch (...) {
-    return fail(OCTET_INTERNAL, "internal fault, please report it: ", "unknown exception");
+    return fail(core::Rule::kInternal, "unknown exception");
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/check.h"
 #include "core/problem.h"
+#include "core/refusals.h"
 #include "kernel_abi/kernel_table.h"
 #include "kernel_abi/smem_layout.h"
 #include "loader/cubins.h"
@@ -17,6 +18,14 @@
 
 namespace oct::cuda {
 namespace {
+
+using core::refuse;
+using core::Rule;
+
+template <std::size_t kRoom>
+std::string_view bounded(const char (&name)[kRoom]) {
+  return {name, strnlen(name, kRoom)};
+}
 
 int kernel_row(std::string_view name) {
   for (int i = 0; i < abi::kKernelCount; ++i) {
@@ -41,8 +50,8 @@ Status find_device(int ordinal, const Driver*& d, Device& device) {
   int count = 0;
   if (const Result r = d->device_count(&count); r != 0) return d->fail("count of devices", r);
   if (ordinal < 0 || ordinal >= count) {
-    return {OCTET_NO_DEVICE, "device " + std::to_string(ordinal) + ": this machine has " +
-                                 std::to_string(count) + ", numbered from 0"};
+    return refuse(Rule::kDeviceOrdinal,
+                  {{"got", core::text(ordinal)}, {"want", core::text(count)}});
   }
   if (const Result r = d->device_get(&device, ordinal); r != 0) return d->fail("device", r);
   return {};
@@ -93,14 +102,11 @@ Status Context::create(int ordinal, std::unique_ptr<Context>& out) {
   d->device_attribute(&minor, DeviceAttribute::kMinor, device);
   d->device_name(name, sizeof name - 1, device);
   if (major != 9 || minor != 0) {
-    return {OCTET_UNSUPPORTED,
-            "device " + std::to_string(ordinal) + " (" + name + ") has compute capability " +
-                std::to_string(major) + "." + std::to_string(minor) +
-                ": must be 9.0 (Hopper); the CPU backend computes the same bits"};
+    return refuse(Rule::kDeviceNotHopper, {{"device", core::text(ordinal)},
+                                           {"name", name},
+                                           {"got", core::text(major) + "." + core::text(minor)}});
   }
-  if (loader::cubins().empty()) {
-    return {OCTET_UNSUPPORTED, "this build has no kernels: build it where nvcc is installed"};
-  }
+  if (loader::cubins().empty()) return refuse(Rule::kBuildWithoutKernels, {});
   ContextHandle handle = nullptr;
   if (const Result r = d->primary_retain(&handle, device); r != 0) {
     return d->fail("primary context", r);
@@ -152,10 +158,7 @@ Function Context::find(const char* kernel) const {
 Status Context::load(const char* kernel) {
   const int row = kernel_row(kernel);
   const loader::Cubin* cubin = row < 0 ? nullptr : loader::find_cubin(kernel);
-  if (cubin == nullptr) {
-    return {OCTET_INVALID_ARGUMENT,
-            "kernel \"" + std::string(kernel) + "\": this build has none of that name"};
-  }
+  if (cubin == nullptr) return refuse(Rule::kGpuKernel, {{"got", kernel}});
   if (functions_[row].load(std::memory_order_acquire) != nullptr) return {};
   const std::lock_guard lock(loading_);
   if (functions_[row].load(std::memory_order_relaxed) != nullptr) return {};
@@ -188,7 +191,9 @@ Status Context::load(const char* kernel) {
 
 Status Context::prepare(std::span<const octet_gemm_plan> plans) {
   for (const octet_gemm_plan& plan : plans) {
-    if (Status s = load(plan.kernel); !s.ok()) return s;
+    // A plan that no planner made may lack its terminating zero.
+    const std::string kernel(bounded(plan.kernel));
+    if (Status s = load(kernel.c_str()); !s.ok()) return s;
   }
   return {};
 }
@@ -196,9 +201,8 @@ Status Context::prepare(std::span<const octet_gemm_plan> plans) {
 Status Context::bind(const octet_gemm_plan& plan, const octet_gemm_args& args,
                      BoundGemm& out) const {
   if (Status s = core::check_args(plan, args); !s.ok()) return s;
-  if (kernel_row(plan.kernel) < 0) {
-    return {OCTET_INVALID_ARGUMENT, "plan.kernel = \"" + std::string(plan.kernel) +
-                                        "\": must be the name of a kernel of this build"};
+  if (kernel_row(bounded(plan.kernel)) < 0) {
+    return refuse(Rule::kGpuKernel, {{"got", std::string(bounded(plan.kernel))}});
   }
   if (Status s = plan::serves(abi::parse_kernel(plan.kernel), plan.problem, spec_, plan.split);
       !s.ok()) {
@@ -206,8 +210,7 @@ Status Context::bind(const octet_gemm_plan& plan, const octet_gemm_args& args,
   }
   out.function = find(plan.kernel);
   if (out.function == nullptr) {
-    return {OCTET_NOT_PREPARED,
-            "kernel " + std::string(plan.kernel) + " is not loaded: prepare the plan first"};
+    return refuse(Rule::kNotPrepared, {{"got", plan.kernel}});
   }
   out.plan = plan;
   const Current current(driver_, handle_);  // tensor maps are encoded in a context
@@ -290,10 +293,7 @@ Status Context::gemm(const octet_gemm_problem& problem, const octet_gemm_args& a
       if (driver_.stream_capturing(stream, &capturing) != 0) capturing = 0;
     }
     if (capturing != 0) {
-      return {OCTET_NOT_PREPARED,
-              "kernel " + std::string(plan.kernel) +
-                  " is not loaded and the stream is being captured: prepare the "
-                  "plan before the capture"};
+      return refuse(Rule::kCapturing, {{"got", plan.kernel}});
     }
     if (Status s = load(plan.kernel); !s.ok()) return s;
   }

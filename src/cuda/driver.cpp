@@ -6,9 +6,14 @@
 #include <mutex>
 #include <string>
 
+#include "core/refusals.h"
 #include "loader/cubins.h"
 
 namespace oct::cuda {
+
+using core::refuse;
+using core::Rule;
+
 namespace {
 
 // Written into the build beside the cubins: the driver must be at least as new as their toolkit's
@@ -32,13 +37,11 @@ Status load(Driver& d) {
   // Never unloaded: the driver does not survive it.
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return {
-        OCTET_NO_DEVICE,
-        "no NVIDIA driver: libcuda.so.1 was not found (the CPU backend computes the same bits)"};
+    return refuse(Rule::kNoDriver, {});
   }
   void* entry = dlsym(library, "cuGetProcAddress_v2");
   if (entry == nullptr) {
-    return {OCTET_NO_DEVICE, "the NVIDIA driver is older than CUDA 12.0: a newer one is needed"};
+    return refuse(Rule::kDriverWithout, {{"want", "cuGetProcAddress_v2 (CUDA 12.0)"}});
   }
   const auto get = reinterpret_cast<GetProcAddress>(entry);
   const Symbol symbols[] = {
@@ -70,21 +73,20 @@ Status load(Driver& d) {
     int found = 0;
     const Result r = get(symbol.name, &address, symbol.since, 0, &found);
     if ((r != 0 || address == nullptr) && !symbol.optional) {
-      return {OCTET_NO_DEVICE, std::string("the NVIDIA driver lacks ") + symbol.name};
+      return refuse(Rule::kDriverWithout, {{"want", symbol.name}});
     }
     *static_cast<void**>(symbol.where) = r == 0 ? address : nullptr;
   }
   if (const Result r = d.init(0); r != 0) {
     const char* name = "unknown";
     d.error_name(r, &name);
-    return {OCTET_NO_DEVICE, std::string("the NVIDIA driver could not be initialised: ") + name};
+    return refuse(Rule::kDriverStart, {{"got", name == nullptr ? "unknown" : name}});
   }
   if (const Result r = d.driver_version(&d.version); r != 0) return d.fail("driver version", r);
   if (d.version < kOldestDriver) {
-    return {OCTET_NO_DEVICE, "the NVIDIA driver is for CUDA " + std::to_string(d.version / 1000) +
-                                 "." + std::to_string(d.version % 1000 / 10) + ": must be for " +
-                                 std::to_string(kOldestDriver / 1000) +
-                                 ".0 or newer, as the kernels of this build"};
+    return refuse(Rule::kDriverVersion,
+                  {{"got", core::text(d.version / 1000) + "." + core::text(d.version % 1000 / 10)},
+                   {"want", core::text(kOldestDriver / 1000) + ".0"}});
   }
   return {};
 }
@@ -97,8 +99,8 @@ Status Driver::fail(const char* doing, Result result) const {
   if (error_name(result, &name) != 0 || name == nullptr) name = "unknown error";
   if (error_string(result, &text) != 0 || text == nullptr) text = "";
   constexpr Result kOutOfMemory = 2;
-  return {result == kOutOfMemory ? OCTET_OUT_OF_MEMORY : OCTET_DEVICE_ERROR,
-          std::string(doing) + ": the driver reports " + name + " (" + text + ")"};
+  return refuse(result == kOutOfMemory ? Rule::kDriverOutOfMemory : Rule::kDriverError,
+                {{"doing", doing}, {"got", std::string(name) + " (" + text + ")"}});
 }
 
 Status driver(const Driver*& out) {

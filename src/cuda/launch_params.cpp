@@ -5,6 +5,7 @@
 
 #include "core/float_types.h"
 #include "core/math.h"
+#include "core/refusals.h"
 #include "kernel_abi/smem_layout.h"
 #include "plan/candidates.h"
 
@@ -131,9 +132,7 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
     k.a_batch = a.dims[2] > 1;
     k.b_batch = b.dims[2] > 1;
     if (!encodable(a) || !encodable(b)) {
-      return {OCTET_UNSUPPORTED,
-              "a or b: a stride of 2^40 bytes or more cannot be read by the copy "
-              "engine"};
+      return core::refuse(core::Rule::kCopyEngineStride, {});
     }
     if (Status s = encode(driver, "tensor map of A", a, k.a); !s.ok()) return s;
     if (Status s = encode(driver, "tensor map of B", b, k.b); !s.ok()) return s;

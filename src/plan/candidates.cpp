@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "core/math.h"
+#include "core/problem.h"
+#include "core/refusals.h"
 #include "kernel_abi/smem_layout.h"
 #include "plan/kernel_costs.h"
 #include "plan/longer_of_two.h"
@@ -13,8 +15,8 @@ namespace oct::plan {
 namespace {
 
 using core::ceil_div;
-
-Status refused(std::string why) { return {OCTET_UNSUPPORTED, std::move(why)}; }
+using core::refuse;
+using core::Rule;
 
 int64_t k_blocks(const octet_gemm_problem& p) { return ceil_div(p.k, core::kBlockK); }
 
@@ -59,42 +61,44 @@ int64_t most_ctas(const abi::TileConfig& tile, const octet_gemm_problem& p,
 
 Status serves(const abi::TileConfig& tile, const octet_gemm_problem& p,
               const octet_device_spec& device, int split) {
-  if (!tile.valid) return refused("no kernel of that name");
+  if (!tile.valid) return refuse(Rule::kInternal, {{"got", "the name of a kernel without a tile"}});
   if (p.grouping != OCTET_DENSE && p.grouping != OCTET_BATCHED) {
-    return refused("serves dense and batched problems");
+    return refuse(Rule::kServesGrouping, {});
   }
   if (p.in_type != OCTET_E4M3 || p.granularity != OCTET_1D2D) {
-    return refused("serves e4m3 operands with 1D2D scales");
+    return refuse(Rule::kServesOperands, {});
   }
-  if (split < 1) return refused("a split below 1");
+  if (split < 1) {
+    return refuse(Rule::kPlanSplit,
+                  {{"got", core::text(split)}, {"want", core::text(core::kMaxSplit)}});
+  }
   const int64_t blocks = k_blocks(p);
   if (!tile.sequential) {
     if (split % tile.k_groups != 0) {
-      return refused("its " + std::to_string(tile.k_groups) +
-                     " pipelines need a multiple of as many "
-                     "ranges");
+      return refuse(Rule::kServesPipelines, {{"want", core::text(tile.k_groups)}});
     }
     const int over_cluster = split / tile.k_groups;
-    if (over_cluster > 1 && tile.multicast() > 1)
-      return refused("its cluster shares operands, not K");
+    if (over_cluster > 1 && tile.multicast() > 1) return refuse(Rule::kServesShared, {});
     if (over_cluster > 1 && !tile.splits_over_cluster()) {
-      return refused("no room for partial sums beside the ring");
+      return refuse(Rule::kServesNoRoom, {});
     }
-    if (over_cluster > kLargestCluster) return refused("clusters have at most 8 CTAs");
-    if (split > 1 && blocks < split) return refused("fewer K-blocks than ranges");
+    if (over_cluster > kLargestCluster) {
+      return refuse(Rule::kServesCluster, {{"want", core::text(kLargestCluster)}});
+    }
+    if (split > 1 && blocks < split) return refuse(Rule::kServesFewBlocks, {});
   }
   const Geometry g = make_geometry(tile, p, split, 1 << 30);
-  if (g.units >= (int64_t{1} << 31)) return refused("2^31 tiles or more");
+  if (g.units >= (int64_t{1} << 31)) return refuse(Rule::kServesTiles, {});
   constexpr int64_t kLastCoordinate = (int64_t{1} << 31) - 1024;
   if (tile.multicast() > 1 && (p.m > kLastCoordinate || p.n > kLastCoordinate)) {
-    return refused("coordinates beyond 2^31 in the second tile of a cluster");
+    return refuse(Rule::kServesCoordinates, {});
   }
   const abi::SmemLayout smem = abi::make_smem_layout(tile, g.cluster_split);
   if (smem.stages < 2 * tile.k_groups || smem.total > device.shared_memory_bytes) {
-    return refused("not enough shared memory");
+    return refuse(Rule::kServesMemory, {});
   }
   if (most_ctas(tile, p, device, split) < g.cluster) {
-    return refused("a cluster of " + std::to_string(g.cluster) + " does not fit the SM budget");
+    return refuse(Rule::kServesBudget, {{"got", core::text(g.cluster)}});
   }
   return {};
 }

@@ -80,6 +80,30 @@ Status find_candidates(const octet_gemm_problem& problem, const octet_device_spe
   return {};
 }
 
+// Each reason once, with the kernels it was said of and their splits.
+std::string refused_text(const std::vector<Refused>& refused) {
+  struct Reason {
+    std::string why, kernels;
+    const char* last;  // kernel named
+  };
+  std::vector<Reason> reasons;  // in the order of the kernels
+  for (const Refused& r : refused) {
+    const auto at = std::find_if(reasons.begin(), reasons.end(),
+                                 [&](const Reason& reason) { return reason.why == r.why; });
+    if (at == reasons.end()) {
+      reasons.push_back({r.why, fmt::format("{} (split {})", r.kernel, r.split), r.kernel});
+    } else if (at->last == r.kernel) {
+      at->kernels.insert(at->kernels.size() - 1, fmt::format(", {}", r.split));
+    } else {
+      at->kernels += fmt::format(", {} (split {})", r.kernel, r.split);
+      at->last = r.kernel;
+    }
+  }
+  std::string text = refused.empty() ? "" : "refused\n";
+  for (const Reason& r : reasons) text += fmt::format("  {}\n    {}\n", r.why, r.kernels);
+  return text;
+}
+
 Status check_all(const octet_gemm_problem& problem, const octet_device_spec& device) {
   if (Status s = core::check_problem(problem); !s.ok()) return s;
   if (Status s = check_device(device); !s.ok()) return s;
@@ -171,12 +195,7 @@ Status explain(const octet_gemm_problem& problem, const octet_device_spec& devic
   if (candidates.size() > kShown) {
     text += fmt::format("  and {} more\n", candidates.size() - kShown);
   }
-  if (!refused.empty()) text += "refused\n";
-  for (std::size_t i = 0; i < std::min(refused.size(), kShown); ++i) {
-    text +=
-        fmt::format("  {:<26} {:>5}  {}\n", refused[i].kernel, refused[i].split, refused[i].why);
-  }
-  if (refused.size() > kShown) text += fmt::format("  and {} more\n", refused.size() - kShown);
+  text += refused_text(refused);
   return {};
 }
 

@@ -7,16 +7,24 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <limits>
+#include <new>
+#include <regex>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "capi/guard.h"
+#include "kernel_abi/tile_config.h"
 #include "octet/octet.hpp"
+#include "plan/candidates.h"
 
 namespace {
 
@@ -85,7 +93,16 @@ QuantizeArgs quantize_args() {  // x [64, 250] float, 1x128
 }
 
 using Change = std::function<void(Call&)>;
-using Attempt = std::function<Status()>;
+// What a call said, through the public interface or of a kernel.
+struct Said {
+  octet_code given;
+  std::string text;
+  Said(const Status& s) : given(s.code()), text(s.message()) {}       // NOLINT: converts
+  Said(const oct::Status& s) : given(s.code()), text(s.message()) {}  // NOLINT
+  octet_code code() const { return given; }
+  const std::string& message() const { return text; }
+};
+using Attempt = std::function<Said()>;
 
 Attempt supported(const std::string& text, std::function<void(GemmProblem&)> change,
                   const char* device = "cpu") {
@@ -121,6 +138,17 @@ Attempt dequantized(std::function<void(QuantizeArgs&)> change) {
     QuantizeArgs q = quantize_args();
     change(q);
     return cpu::dequantize(q);
+  };
+}
+// Of one kernel, on an H200 after `change`.
+Attempt served(
+    const char* kernel, const std::string& text, int split,
+    std::function<void(DeviceSpec&)> change = [](DeviceSpec&) {}) {
+  return [=]() -> Said {
+    DeviceSpec device = DeviceSpec::preset("h200").value();
+    change(device);
+    return oct::plan::serves(oct::abi::parse_kernel(kernel), GemmProblem::parse(text).value(),
+                             device, split);
   };
 }
 Attempt parsed(const std::string& text) {
@@ -497,6 +525,36 @@ std::vector<Row> found_rows() {
   };
 }
 
+// What `explain()` and the sentence of a problem without a kernel say of each kernel.
+std::vector<Row> kernel_rows() {
+  return {
+      {Rule::kServesGrouping, served("normal_m128n128_x2", "offsets_g2m64n256k512", 1),
+       "serves dense and batched problems"},
+      {Rule::kServesOperands, served("normal_m128n128_x2", "dense_m64n256k512_bf16in", 1),
+       "serves e4m3 operands with 1D2D scales"},
+      {Rule::kServesPipelines, served("swapped_w64t8_k4", "dense_m8n256k7168", 2),
+       "its 4 pipelines need a multiple of as many ranges"},
+      {Rule::kServesShared, served("normal_m128n256_cm2", "dense_m512n512k7168", 2),
+       "its cluster shares operands, not K"},
+      {Rule::kServesNoRoom, served("normal_m256n128", "dense_m512n512k7168", 2),
+       "no room for partial sums beside the ring"},
+      {Rule::kServesCluster, served("normal_m128n128_x2", "dense_m64n256k7168", 9),
+       "clusters have at most 8 CTAs"},
+      {Rule::kServesFewBlocks, served("normal_m128n128_x2", "dense_m64n256k128", 2),
+       "fewer K-blocks than ranges"},
+      {Rule::kServesTiles, served("normal_m128n128_x2", "batched_g2147483647m256n256k128", 1),
+       "2^31 tiles or more"},
+      {Rule::kServesCoordinates, served("normal_m128n256_cm2", "dense_m2147483647n1k128", 1),
+       "coordinates beyond 2^31 in the second tile of a cluster"},
+      {Rule::kServesMemory,
+       served("normal_m128n128_x2", "dense_m64n256k512", 1,
+              [](DeviceSpec& d) { d.shared_memory_bytes = 1 << 16; }),
+       "not enough shared memory"},
+      {Rule::kServesBudget, served("normal_m128n128_x2", "dense_m64n256k512_sms1", 2),
+       "a cluster of 2 does not fit the SM budget"},
+  };
+}
+
 // What the processor has decides the end of this sentence.
 Row isa_row() {
   std::string names;
@@ -516,22 +574,21 @@ Row isa_row() {
 
 std::vector<Row> all_rows() {
   std::vector<Row> rows;
-  for (auto part : {problem_rows(), argument_rows(), found_rows()}) {
+  for (auto part : {problem_rows(), kernel_rows(), argument_rows(), found_rows()}) {
     rows.insert(rows.end(), part.begin(), part.end());
   }
   rows.push_back(isa_row());
   return rows;
 }
 
-// Rules that no call of the CPU backend can break.
-const std::set<Rule> kExempt = {
-    Rule::kOutOfMemory,
-    Rule::kInternal,
-};
+// Rules that only a device or a fault can break.
+bool is_exempt(const oct::core::RuleText& entry) {
+  return std::string(entry.topic) == "Devices at run time" || std::string(entry.topic) == "Faults";
+}
 
 TEST(Refusals, SentencesToTheLetter) {
   for (const Row& row : all_rows()) {
-    const Status status = row.attempt();
+    const Said status = row.attempt();
     EXPECT_EQ(status.message(), row.sentence);
     EXPECT_EQ(status.code(), oct::core::rule_text(row.rule).code) << row.sentence;
   }
@@ -541,7 +598,7 @@ TEST(Refusals, EveryRuleIsProvoked) {
   std::set<Rule> provoked;
   for (const Row& row : all_rows()) provoked.insert(row.rule);
   for (const auto& entry : oct::core::rule_texts()) {
-    EXPECT_EQ(provoked.contains(entry.rule), !kExempt.contains(entry.rule)) << entry.sentence;
+    EXPECT_EQ(provoked.contains(entry.rule), !is_exempt(entry)) << entry.sentence;
   }
 }
 
@@ -591,6 +648,38 @@ TEST(Refusals, NothingIsWrittenOnFailure) {
   plan.split = 77;
   EXPECT_EQ(octet_gemm_plan_parse("nonsense", &plan), OCTET_INVALID_ARGUMENT);
   EXPECT_EQ(plan.split, 77);
+}
+
+// Faults, as the C interface tells them.
+TEST(Refusals, FaultsAreTold) {
+  EXPECT_EQ(oct::capi::guarded([]() -> oct::Status { throw std::bad_alloc(); }),
+            OCTET_OUT_OF_MEMORY);
+  EXPECT_EQ(oct::capi::last_message(), "out of memory");
+  EXPECT_EQ(oct::capi::guarded([]() -> oct::Status { throw std::runtime_error("this and that"); }),
+            OCTET_INTERNAL);
+  EXPECT_EQ(oct::capi::last_message(), "internal fault, please report it: this and that");
+  EXPECT_EQ(oct::capi::guarded([]() -> oct::Status { throw 1; }), OCTET_INTERNAL);
+  EXPECT_EQ(oct::capi::last_message(), "internal fault, please report it: unknown exception");
+}
+
+// No sentence is made anywhere but in the table: limits.md would not have it.
+TEST(Refusals, EverySentenceIsInTheTable) {
+  const std::regex made(
+      R"((return|Status\()\s*\{?\s*(kInvalid|OCTET_(INVALID|UNSUPPORTED|NO_DEVICE|)"
+      R"(NOT_PREPARED|DEVICE_ERROR|OUT_OF_MEMORY|INTERNAL)\w*)\s*,)");
+  int files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(OCTET_SOURCE_DIR "/src")) {
+    const std::string path = entry.path().string();
+    if (entry.path().extension() != ".cpp" && entry.path().extension() != ".h") continue;
+    ++files;
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    const std::string source = text.str();
+    std::smatch match;
+    EXPECT_FALSE(std::regex_search(source, match, made)) << path << ": " << match.str();
+  }
+  EXPECT_GT(files, 50);
 }
 
 }  // namespace

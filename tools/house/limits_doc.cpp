@@ -47,6 +47,9 @@ const char* code_word(octet_code code) {
   switch (code) {
     case OCTET_INVALID_ARGUMENT: return "invalid argument";
     case OCTET_UNSUPPORTED: return "unsupported";
+    case OCTET_NO_DEVICE: return "no device";
+    case OCTET_NOT_PREPARED: return "not prepared";
+    case OCTET_DEVICE_ERROR: return "device error";
     case OCTET_OUT_OF_MEMORY: return "out of memory";
     case OCTET_INTERNAL: return "internal fault";
     default: return "other";
