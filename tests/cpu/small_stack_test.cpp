@@ -74,7 +74,7 @@ TEST(SmallStack, Gemm) {
 
 TEST(SmallStack, Quantise) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need room of their own";
-  std::vector<float> x(200 * 300, 1.5f), scales(512);
+  std::vector<float> x(200 * 300, 1.5f), scales(200 * 3);
   std::vector<std::uint8_t> codes(200 * 300);
   for (const std::int32_t block : {OCTET_BLOCK_1X128, OCTET_BLOCK_128X128}) {
     QuantizeArgs q;
