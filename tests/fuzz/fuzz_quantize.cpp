@@ -99,9 +99,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   const Buffer codes_before(codes_too), scales_before(scales_too);
   Buffer back(x), back_too(x);
   args.x.data = back.data();
-  promise(octet_ref_dequantize(&args) == code, "dequantise accepts what quantise does");
+  const octet_code back_code = octet_ref_dequantize(&args);
+  if (back_code != OCTET_OK) promise_sentence();
+  // And more: scales that are only read may share places.
+  promise(back_code == OCTET_OK || code != OCTET_OK, "dequantise accepts what quantise does");
   args.x.data = back_too.data();
-  promise(octet_cpu_dequantize(&args) == code, "both dequantise, or neither");
+  promise(octet_cpu_dequantize(&args) == back_code, "both dequantise, or neither");
   promise(back == back_too, "both give the same x");
   promise(codes_too == codes_before && scales_too == scales_before, "its inputs are left alone");
   return 0;

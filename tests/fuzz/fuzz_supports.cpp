@@ -44,11 +44,16 @@ octet_device_spec take_device(Input& input) {
   return device;
 }
 
+// A refusal may repeat the device's name.
+std::string name_of(const octet_device_spec& device) {
+  return {device.name, strnlen(device.name, sizeof device.name)};
+}
+
 void explain(const octet_gemm_problem& problem, const octet_device_spec& device, bool supported) {
   std::size_t needed = 0;
   const octet_code code = octet_plan_explain(&problem, &device, nullptr, 0, &needed);
   if (supported) promise(code == OCTET_OK, "what is supported is explained");
-  if (code != OCTET_OK) return promise_sentence();
+  if (code != OCTET_OK) return promise_sentence(name_of(device));
   for (const std::size_t room : {needed, needed / 2 + 1, std::size_t{1}}) {
     Buffer text(static_cast<int64_t>(room));
     char* const to = reinterpret_cast<char*>(text.data());
@@ -66,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   octet_gemm_plan plan{};
   const octet_code supported = octet_supports(&problem, &device);
   const std::string reason = octet_status_message();
-  if (supported != OCTET_OK) promise_sentence();
+  if (supported != OCTET_OK) promise_sentence(name_of(device));
   promise(octet_plan_gemm(&problem, &device, &plan) == supported, "support and plan agree");
   if (supported == OCTET_OK) {
     promise(octet_gemm_problem_equal(&problem, &plan.problem) == 1, "a plan keeps its problem");
