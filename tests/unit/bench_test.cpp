@@ -214,15 +214,16 @@ TEST(BenchReport, CsvRows) {
   BenchRow r = row("dense_m16n7168k2048", 7, 5);
   EXPECT_EQ(csv_line(r),
             "dense_m16n7168k2048,7.000,5.000,1.4000,,,dense_m16n7168k2048 @ h200: kernel=x "
-            "split=1,,,,,,");
+            "split=1,,,,,,,");
   r.cublaslt_us = 10;
   r.pdl_us = 5.5;
   r.block_us = 14;
   r.spread = 0.0123;
+  r.cublaslt_fastest_us = 9;
   r.candidate = 2;
   EXPECT_EQ(csv_line(r),
             "dense_m16n7168k2048,7.000,5.000,1.4000,10.000,0.7000,dense_m16n7168k2048 @ h200: "
-            "kernel=x split=1,5.500,14.000,0.0123,,,2");
+            "kernel=x split=1,5.500,14.000,0.0123,,,9.000,2");
   EXPECT_EQ(csv_columns().substr(0, 65),
             "problem,us,floor_us,over_floor,cublaslt_us,over_cublaslt,plan,pdl");
 }
