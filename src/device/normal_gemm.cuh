@@ -285,9 +285,12 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
   asm volatile("" : "+r"(boxes));
   const auto no_hook = [] {};
   float acc[Math::kPieces][Math::kAcc];
+  TileAt at{}, next = locate<kTile>(p, first_unit(), rank);
 #pragma unroll 1
   for (uint32_t unit = first_unit(); unit < p.order.units; unit += unit_step()) {
-    const TileAt at = locate<kTile>(p, unit, rank);
+    [[maybe_unused]] const TileAt earlier = at;
+    at = next;
+    if (Math::kPieces == 1 || range.last == 0) next = locate<kTile>(p, unit + unit_step(), rank);
     const bool last = unit + unit_step() >= p.order.units;
     if constexpr (Math::kPieces == 2) {
       if (range.last == 0) {
@@ -297,11 +300,13 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
       math.multiply(
           acc, range.last - range.first, at.n0,
           [&] {
-            // The second piece of the last tile leaves under the first WGMMA of this one.
+            // The second piece of the last tile leaves under the first WGMMA of this one. Where the
+            // next one lies is found out here too: at a tile's start nothing would hide it.
             if (boxes && unit >= unit_step()) {
-              math.template store_piece<1>(acc, p, locate<kTile>(p, unit - unit_step(), rank),
-                                           staging);
+              math.template store_piece<1>(acc, p, earlier, staging);
             }
+            next = locate<kTile>(p, unit + unit_step(), rank);
+            asm volatile("" : "+r"(next.m0), "+r"(next.n0), "+r"(next.batch));
           },
           [&] {
             if (boxes) math.template store_piece<0>(acc, p, at, staging);

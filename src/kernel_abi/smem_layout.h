@@ -143,7 +143,7 @@ OCTET_HD constexpr int exchange_full_arrivals() { return 1; }
 OCTET_HD constexpr int exchange_free_arrivals(const TileConfig& t, int cluster_split) {
   return t.math_warps() * cluster_split;
 }
-// Threads of the named barriers: of all roles when a stage's barriers exist; of the math warps
+// Threads of the named barriers: of all roles when the CTA's barriers exist; of the math warps
 // between writing and reading partial sums inside a CTA.
 OCTET_HD constexpr int ready_threads(const TileConfig& t) {
   return 32 * (t.math_warps() + t.producer_warps());

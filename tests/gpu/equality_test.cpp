@@ -1,6 +1,7 @@
 // Every kernel of the library against the normative model, to the bit, on the device.
 //
 //   equality_test [--problems N] [--seconds S] [--seed X] [--kernel SUBSTRING] [--skip-large]
+//   [--small]
 //
 // Each kernel is forced in turn, over every split that it serves, on random and edge problems;
 // whole buffers are compared, guard bands included. Then: repeats, graph capture, streams, threads,
@@ -189,7 +190,9 @@ int64_t log_uniform(std::mt19937_64& rng, int64_t low, int64_t high) {
       std::exp(std::log(double(low)) + u * (std::log(double(high) + 1) - std::log(double(low)))));
 }
 
-octet_gemm_problem random_problem(std::mt19937_64& rng, const abi::TileConfig& tile, int round) {
+// `small`: for tools that slow a launch down a thousand times.
+octet_gemm_problem random_problem(std::mt19937_64& rng, const abi::TileConfig& tile, int round,
+                                  bool small) {
   static const int64_t edges_k[] = {103, 128, 576, 1152, 1, 16, 127, 129, 256, 2048, 384, 7168, 0};
   static const int64_t edges_n[] = {1, 16, 576, 2112, 129, 127, 128, 256, 8, 1000, 130, 257};
   static const int64_t edges_m[] = {1, 64, 65, 133, 128, 130, 8, 1040, 16, 63, 256, 17};
@@ -199,6 +202,11 @@ octet_gemm_problem random_problem(std::mt19937_64& rng, const abi::TileConfig& t
   if (rng() % 3 == 0) p.k = edges_k[rng() % 13];
   if (rng() % 3 == 0) p.n = edges_n[rng() % 12];
   if (rng() % 3 == 0) p.m = edges_m[rng() % 12];
+  if (small) {
+    p.m = std::min<int64_t>(p.m, tile.tile_m + 70);
+    p.n = std::min<int64_t>(p.n, tile.tile_n + 70);
+    p.k = std::min<int64_t>(p.k, 1400);
+  }
   if (rng() % 6 == 0) {
     p.groups = 1 + rng() % 5;
     p.grouping = OCTET_BATCHED;
@@ -263,7 +271,7 @@ int main(int argc, char** argv) {
   double most_seconds = 300;
   uint64_t seed = 20261130;
   std::string only;
-  bool large = true;
+  bool large = true, small = false;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
@@ -277,6 +285,8 @@ int main(int argc, char** argv) {
       only = value();
     else if (arg == "--skip-large")
       large = false;
+    else if (arg == "--small")
+      small = true;
   }
   if (Status s = cuda::Context::create(0, context); !s.ok()) return env_exit(s);
   std::printf("%s, driver %d, %d kernels\n", context->device_name(), context->driver_version(),
@@ -292,7 +302,7 @@ int main(int argc, char** argv) {
   cudaStream_t stream, other;
   OCT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   OCT_CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
-  Arena arena(std::size_t{24} << 30);
+  Arena arena(std::size_t{small ? 256u : 24u << 10} << 20);
   std::mt19937_64 rng(seed);
 
   check_reference(arena, stream, rng);
@@ -306,7 +316,7 @@ int main(int argc, char** argv) {
     const int64_t before = failures;
     for (int i = 0; i < per_kernel && seconds() < most_seconds; ++i) {
       arena.reset();
-      octet_gemm_problem p = random_problem(rng, tile, i);
+      octet_gemm_problem p = random_problem(rng, tile, i, small);
       int split = tile.sequential ? 1 + static_cast<int>(rng() % 12)
                                   : tile.k_groups * (1 + static_cast<int>(rng() % 8));
       if (!tile.sequential &&
@@ -335,6 +345,15 @@ int main(int argc, char** argv) {
       std::printf("  only %lld runs of %s\n", static_cast<long long>(count), name.c_str());
   }
   if (failures > 0) return 1;
+
+  const auto finish = [&] {
+    std::printf("%s: %lld problems compared, %lld launches, %.4e outputs, %lld failures, %.1f s\n",
+                failures ? "FAILED" : "PASSED", static_cast<long long>(total_problems),
+                static_cast<long long>(total_runs), double(total_outputs),
+                static_cast<long long>(failures), seconds());
+    return failures ? 1 : 0;
+  };
+  if (small) return finish();
 
   // Every kernel and every split on long K, launched back to back.
   {
@@ -535,9 +554,5 @@ int main(int argc, char** argv) {
     }
     std::printf("large: failures %lld, %.1f s\n", static_cast<long long>(failures), seconds());
   }
-  std::printf("%s: %lld problems compared, %lld launches, %.4e outputs, %lld failures, %.1f s\n",
-              failures ? "FAILED" : "PASSED", static_cast<long long>(total_problems),
-              static_cast<long long>(total_runs), double(total_outputs),
-              static_cast<long long>(failures), seconds());
-  return failures ? 1 : 0;
+  return finish();
 }
