@@ -357,7 +357,7 @@ class Checker {
   Status check_overlap() const {
     const int64_t index_bytes = size_of(p_.index_type);
     const bool scaled = p_.granularity != OCTET_SCALE_NONE;
-    const bool biased = p_.bias_type != OCTET_NONE && p_.groups > 0;
+    const bool biased = p_.bias_type != OCTET_NONE && p_.groups > 0 && p_.n > 0;
     const int64_t bias_bytes = size_of(p_.bias_type);
     const Region d = matrix_region(args_.d, p_.d_type, d_groups());
     const Region workspace(args_.workspace, plan_.workspace_bytes);
@@ -369,7 +369,7 @@ class Checker {
                 {"sfa", scaled ? scale_region(args_.sfa, scale_extent_a(p_, args_)) : Region()},
                 {"sfb", scaled ? scale_region(args_.sfb, scale_extent_b(p_, args_)) : Region()},
                 {"bias", biased ? Region(args_.bias, p_.n * bias_bytes,
-                                         {{args_.bias_group_stride * bias_bytes, p_.groups}})
+                                         {level(args_.bias_group_stride, p_.groups, bias_bytes)})
                                 : Region()},
                 {"group_index",
                  Region(args_.group_index, p_.grouping == OCTET_CONTIGUOUS ? args_.a.rows * 4 : 0)},

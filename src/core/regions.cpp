@@ -159,9 +159,7 @@ Sharing sharing(const Region& x, const Region& y) {
 Region matrix_region(const octet_matrix& x, octet_type type, int64_t groups) {
   if (x.rows <= 0 || x.cols <= 0 || groups <= 0) return {};
   const int64_t size = size_of(type);
-  return {x.data,
-          x.cols * size,
-          {{x.ld * size, x.rows}, {groups > 1 ? x.group_stride * size : 0, groups}}};
+  return {x.data, x.cols * size, {level(x.ld, x.rows, size), level(x.group_stride, groups, size)}};
 }
 
 Region scale_region(const octet_scale_matrix& x, const ScaleExtent& e) {
@@ -169,9 +167,8 @@ Region scale_region(const octet_scale_matrix& x, const ScaleExtent& e) {
   const int64_t size = size_of(OCTET_F32);
   return {x.data,
           size,
-          {{x.row_stride * size, e.rows},
-           {x.k_stride * size, e.blocks},
-           {e.groups > 1 ? x.group_stride * size : 0, e.groups}}};
+          {level(x.row_stride, e.rows, size), level(x.k_stride, e.blocks, size),
+           level(x.group_stride, e.groups, size)}};
 }
 
 }  // namespace oct::core

@@ -45,6 +45,11 @@ class Region {
 
 Sharing sharing(const Region& x, const Region& y);
 
+// `count` repetitions, `stride` elements of `size` bytes apart. A stride that is never followed may
+// be anything, also what overflows as bytes.
+inline Region::Level level(int64_t stride, int64_t count, int64_t size) {
+  return {count > 1 ? stride * size : 0, count};
+}
 Region matrix_region(const octet_matrix& x, octet_type type, int64_t groups);
 Region scale_region(const octet_scale_matrix& x, const ScaleExtent& e);
 

@@ -163,4 +163,29 @@ TEST(Regions, APitchThatIsNeverFollowedMayDiffer) {
   EXPECT_EQ(check(plan, args).message(), "");
 }
 
+// Found by fuzzing: a bias_group_stride that nothing follows overflowed as bytes.
+TEST(Regions, StridesThatAreNeverFollowedMayBeAnything) {
+  using namespace octet;
+  alignas(256) static char memory[4096];
+  const auto at = [](int64_t i) { return static_cast<void*>(memory + i); };
+  for (const int64_t wild :
+       {INT64_MIN, INT64_MIN / 2 - 1, int64_t{-1}, INT64_MAX / 2 + 1, INT64_MAX}) {
+    const GemmProblem problem = GemmProblem::parse("dense_m1n16k16_bias_acc").value();
+    const GemmPlan plan = plan_gemm(problem, DeviceSpec::preset("cpu").value()).value();
+    GemmArgs args;
+    args.a = {at(0), 1, 16, 16, wild};
+    args.b = {at(256), 16, 16, 16, wild};
+    args.d = {at(1024), 1, 16, 16, wild};
+    args.c = {at(1280), 1, 16, 16, wild};
+    args.sfa = {static_cast<const float*>(at(1536)), 1, 4, wild};
+    args.sfb = {static_cast<const float*>(at(1792)), 1, 1, wild};
+    args.bias = at(2048);
+    args.bias_group_stride = wild;
+    const Status status = check(plan, args);
+    EXPECT_TRUE(status.ok()) << wild << ": " << status.message();
+    args.d.data = args.a.data;
+    EXPECT_FALSE(check(plan, args).ok()) << wild;
+  }
+}
+
 }  // namespace
