@@ -32,6 +32,7 @@
 #include "ref/tensor_core.h"
 #include "safetensors.h"
 #include "sample_layers.h"
+#include "samples_folder.h"
 
 namespace octet::tool {
 namespace {
@@ -264,7 +265,7 @@ std::vector<Outcome> run_layer(const Layer& layer, Backend& backend, std::string
 }
 
 struct DemoOptions {
-  std::string samples = "samples";
+  std::string samples;  // empty: wherever it is found
   std::string backend = "auto";
   bool json = false;
 };
@@ -279,7 +280,8 @@ std::string describe(const Backend& backend) {
 }
 
 int run_demo(const DemoOptions& options) {
-  const Safetensors file(options.samples + "/minilm_ffn.safetensors");
+  const std::string folder = options.samples.empty() ? find_samples() : options.samples;
+  const Safetensors file(folder + "/" + kSampleFile);
   Backend backend;
   backend.device = find_device(options.backend, backend.why_cpu);
   const bool json = options.json;
@@ -350,8 +352,9 @@ int run_demo(const DemoOptions& options) {
 Command add_demo(CLI::App& app) {
   auto* demo = app.add_subcommand("demo", "multiply a real trained layer in FP8 and compare");
   const auto options = std::make_shared<DemoOptions>();
-  demo->add_option("--samples", options->samples, "folder that holds minilm_ffn.safetensors")
-      ->capture_default_str();
+  demo->add_option("--samples", options->samples,
+                   "folder that holds minilm_ffn.safetensors (default: samples, or where it was "
+                   "installed)");
   demo->add_option("--backend", options->backend,
                    "what computes the promoted FP8 rows: auto (the best there is), cpu or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))

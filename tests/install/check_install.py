@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""What an installation of a build holds and whether it works, there and after it has moved.
+
+    check_install.py CHECK --source DIR --build DIR [...]     CHECK: one of the functions `check_*`
+
+Everything happens in a temporary folder, with an environment that knows neither the build nor an
+installed Octet. Exit code 1 and a sentence for the first breach; 77 and a sentence when the machine
+lacks a tool.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(HERE.parent / "command"))
+from sample_files import sample  # noqa: E402  (the path comes first)
+
+BOUND_S = 100  # no tool needs more than a few seconds
+
+
+def fail(what):
+    sys.exit(f"FAILED: {what}")
+
+
+def need(*tools):
+    for tool in tools:
+        if not shutil.which(tool):
+            print(f"SKIPPED: no {tool} on this machine")
+            sys.exit(77)
+
+
+def run(*command, cwd=None, **environment):
+    """What the command prints; it must succeed. Nothing of our own environment reaches it but PATH."""
+    clean = {"PATH": os.environ["PATH"], "HOME": str(cwd or "/"), "LC_ALL": "C.UTF-8"}
+    result = subprocess.run([str(word) for word in command], cwd=cwd, env=clean | environment,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, timeout=BOUND_S, check=False)
+    if result.returncode != 0:
+        fail(f"{command}: exit code {result.returncode}\n{result.stdout}")
+    return result.stdout
+
+
+def install(options, prefix, **environment):
+    run(options.cmake, "--install", options.build, "--prefix", prefix, **environment)
+
+
+def must_work(options, prefix, folder):
+    """The command, started from elsewhere, finds its library and its sample."""
+    command = prefix / "bin/octet"
+    dynamic = run(options.readelf, "-d", command)
+    if f"[$ORIGIN/../{options.libdir}]" not in dynamic:
+        fail(f"{command} does not look for its library in ../{options.libdir}:\n{dynamic}")
+    version = run(command, "--version", cwd=folder).strip()
+    if version != f"octet {options.version}":
+        fail(f"--version says {version!r}, the project is {options.version}")
+    # In an empty folder, and a small layer in the sample's place: the real one takes seconds.
+    (prefix / "share/octet/samples/minilm_ffn.safetensors").write_bytes(sample(3, 5, 128))
+    if "l: D[3,5] = X[3,128]" not in run(command, "demo", "--backend", "cpu", cwd=folder):
+        fail("octet demo did not multiply the installed sample")
+
+
+def check_files(options, work):
+    """The files that users count on; nothing that names the build, the sources or the prefix."""
+    prefix = work / "stage"
+    install(options, prefix)
+    there = {str(p.relative_to(prefix)) for p in prefix.rglob("*") if not p.is_dir()}
+    lib, doc, version = options.libdir, "share/doc/octet", options.version
+    wanted = {"bin/octet", "include/octet/octet.h", "include/octet/octet.hpp",
+              f"{lib}/liboctet.so", f"{lib}/liboctet.so.0", f"{lib}/liboctet.so.{version}",
+              f"{lib}/pkgconfig/octet.pc", f"{lib}/cmake/octet/octet-config.cmake",
+              f"{lib}/cmake/octet/octet-config-version.cmake",
+              f"{lib}/cmake/octet/octet-targets.cmake",
+              "share/octet/samples/minilm_ffn.safetensors",
+              "share/octet/samples/LICENSE-all-MiniLM-L6-v2",
+              "share/octet/samples/sentences.txt", "share/octet/samples/README.md",
+              f"{doc}/README.md", f"{doc}/CHANGELOG.md", f"{doc}/LICENSE"}
+    wanted |= {f"{doc}/docs/{page.name}" for page in (options.source / "docs").glob("*.md")}
+    if wanted - there:
+        fail(f"not installed: {sorted(wanted - there)}")
+    # The targets of one build type, and notices of what was compiled in, as the machine has them.
+    more = {name for name in there - wanted if
+            not re.fullmatch(rf"{lib}/cmake/octet/octet-targets-\w+\.cmake|{doc}/third-party/[\w-]+",
+                             name)}
+    if more:
+        fail(f"installed, but not known to this test: {sorted(more)}")
+    if os.readlink(prefix / lib / "liboctet.so") != "liboctet.so.0":
+        fail("liboctet.so is no link to liboctet.so.0")
+    if (prefix / "share/octet/samples/minilm_ffn.safetensors").read_bytes() != (
+            options.source / "samples/minilm_ffn.safetensors").read_bytes():
+        fail("the installed sample is not the repository's")
+    for name in sorted(there):
+        content = (prefix / name).read_bytes()
+        if content.startswith(b"\x7fELF"):  # debug information may; the loader's section may not
+            dynamic = run(options.readelf, "-d", prefix / name)
+            content = dynamic.replace(str(prefix / name), "").encode()
+        for folder in (options.build, options.source, prefix):
+            if str(folder).encode() in content:
+                fail(f"{name} names {folder}")
+    must_work(options, prefix, work)
+
+
+def check_destdir(options, work):
+    install(options, "/opt/somewhere", DESTDIR=str(work / "root"))
+    if [path.name for path in work.iterdir()] != ["root"]:
+        fail(f"DESTDIR is not all that was written to: {list(work.iterdir())}")
+    must_work(options, work / "root/opt/somewhere", work)
+
+
+def in_both_places(options, work, build_and_run):
+    """The project, built from nothing against an installation, and against it after it has moved."""
+    first, second = work / "stage", work / "elsewhere/moved"
+    install(options, first)
+    build_and_run(first, work / "first")
+    second.parent.mkdir()
+    first.rename(second)
+    build_and_run(second, work / "second")
+    must_work(options, second, work)
+
+
+def must_be_right(outputs):
+    for output in outputs:
+        if output != "D[2,4] = 384\n":
+            fail(f"a user's program says {output!r}")
+
+
+def check_cmake_project(options, work):
+    def build_and_run(prefix, build):
+        run(options.cmake, "-S", HERE / "cmake_project", "-B", build,
+            "-G", options.generator, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_C_COMPILER={options.cc}",
+            f"-DCMAKE_CXX_COMPILER={options.cxx}", f"-DVERSION_WANTED={options.version}")
+        run(options.cmake, "--build", build)
+        must_be_right(run(build / name, cwd=work) for name in ("multiply_c", "multiply_cpp"))
+
+    in_both_places(options, work, build_and_run)
+    # Before 1.0 another minor version is another interface.
+    refused = subprocess.run(
+        [options.cmake, "-S", HERE / "cmake_project", "-B", work / "first", "-DVERSION_WANTED=0.99",
+         f"-DCMAKE_PREFIX_PATH={work / 'elsewhere/moved'}", "-Uoctet_DIR"],
+        capture_output=True, text=True, timeout=BOUND_S, check=False)
+    if refused.returncode == 0 or f"version: {options.version}" not in refused.stderr:
+        fail(f"find_package(octet 0.99) took {options.version}:\n{refused.stdout}{refused.stderr}")
+
+
+def check_makefile_project(options, work):
+    need("make", "pkg-config")
+
+    def build_and_run(prefix, build):
+        shutil.copytree(HERE / "makefile_project", build)
+        path = {"PKG_CONFIG_PATH": str(prefix / options.libdir / "pkgconfig")}
+        version = run("pkg-config", "--modversion", "octet", **path).strip()
+        if version != options.version:
+            fail(f"pkg-config says version {version}, the project is {options.version}")
+        run("make", f"SOURCES={HERE}", f"CC={options.cc}", f"CXX={options.cxx}", cwd=build, **path)
+        must_be_right(run(build / name, cwd=work) for name in ("multiply_c", "multiply_cpp"))
+
+    in_both_places(options, work, build_and_run)
+
+
+def main():
+    checks = {name.removeprefix("check_"): function for name, function in globals().items()
+              if name.startswith("check_")}
+    parser = argparse.ArgumentParser()
+    parser.add_argument("check", choices=sorted(checks))
+    for name in ("source", "build"):
+        parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
+    for name in ("cmake", "generator", "cc", "cxx", "readelf", "libdir", "version"):
+        parser.add_argument(f"--{name}", required=True)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        checks[options.check](options, pathlib.Path(folder).resolve())
+
+
+if __name__ == "__main__":
+    main()
