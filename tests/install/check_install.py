@@ -9,6 +9,7 @@ lacks a tool.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -66,10 +67,8 @@ def must_work(options, prefix, folder):
         fail("octet demo did not multiply the installed sample")
 
 
-def check_files(options, work):
-    """The files that users count on; nothing that names the build, the sources or the prefix."""
-    prefix = work / "stage"
-    install(options, prefix)
+def must_hold(options, prefix, *more):
+    """The files that users count on, `more`, and no others."""
     there = {str(p.relative_to(prefix)) for p in prefix.rglob("*") if not p.is_dir()}
     lib, doc, version = options.libdir, "share/doc/octet", options.version
     wanted = {"bin/octet", "include/octet/octet.h", "include/octet/octet.hpp",
@@ -80,16 +79,24 @@ def check_files(options, work):
               "share/octet/samples/minilm_ffn.safetensors",
               "share/octet/samples/LICENSE-all-MiniLM-L6-v2",
               "share/octet/samples/sentences.txt", "share/octet/samples/README.md",
-              f"{doc}/README.md", f"{doc}/CHANGELOG.md", f"{doc}/LICENSE"}
+              f"{doc}/README.md", f"{doc}/CHANGELOG.md", f"{doc}/LICENSE", *more}
     wanted |= {f"{doc}/docs/{page.name}" for page in (options.source / "docs").glob("*.md")}
     if wanted - there:
-        fail(f"not installed: {sorted(wanted - there)}")
+        fail(f"not there: {sorted(wanted - there)}")
     # The targets of one build type, and notices of what was compiled in, as the machine has them.
-    more = {name for name in there - wanted if
-            not re.fullmatch(rf"{lib}/cmake/octet/octet-targets-\w+\.cmake|{doc}/third-party/[\w-]+",
-                             name)}
-    if more:
-        fail(f"installed, but not known to this test: {sorted(more)}")
+    unknown = {name for name in there - wanted if not re.fullmatch(
+        rf"{lib}/cmake/octet/octet-targets-\w+\.cmake|{doc}/third-party/[\w-]+", name)}
+    if unknown:
+        fail(f"there, but not known to this test: {sorted(unknown)}")
+    return there
+
+
+def check_files(options, work):
+    """Nothing that is installed names the build, the sources or the prefix."""
+    prefix = work / "stage"
+    install(options, prefix)
+    there = must_hold(options, prefix)
+    lib = options.libdir
     if os.readlink(prefix / lib / "liboctet.so") != "liboctet.so.0":
         fail("liboctet.so is no link to liboctet.so.0")
     if (prefix / "share/octet/samples/minilm_ffn.safetensors").read_bytes() != (
@@ -163,14 +170,43 @@ def check_makefile_project(options, work):
     in_both_places(options, work, build_and_run)
 
 
+def check_deb(options, work):
+    need("dpkg-deb", "dpkg-shlibdeps", "file")
+    run(options.cmake.parent / "cpack", "--config", options.build / "CPackConfig.cmake", "-B", work,
+        cwd=work)
+    packages = list(work.glob("*.deb"))
+    if len(packages) != 1 or not packages[0].name.startswith(f"octet_{options.version}_"):
+        fail(f"not one package of this version: {packages}")
+    field = {name: run("dpkg-deb", "--field", packages[0], name).strip() for name in
+             ("Package", "Version", "Depends", "Description")}
+    if (field["Package"], field["Version"]) != ("octet", options.version):
+        fail(f"a package of another name or version: {field}")
+    if not re.fullmatch(r"libc6 \(>= 2\.\d+\)", field["Depends"]):
+        fail(f"depends on {field['Depends']!r}; the C library alone is wanted")
+    for line in run("dpkg-deb", "--contents", packages[0]).splitlines():
+        if not re.match(r"(drwxr-xr-x|-rw-r--r--|-rwxr-xr-x|lrwxrwxrwx) root/root ", line):
+            fail(f"not owned by root, or with odd rights: {line}")
+    root = work / "root"
+    run("dpkg-deb", "--extract", packages[0], root)
+    if [path.name for path in root.iterdir()] != ["usr"]:
+        fail(f"not all of it is in /usr: {list(root.iterdir())}")
+    must_hold(options, root / "usr", "share/doc/octet/copyright")
+    must_work(options, root / "usr", work)
+    # The description says whether there are kernels, and the command knows.
+    kernels = json.loads(run(root / "usr/bin/octet", "info", "--json"))["kernels"]
+    says = "has the kernels for Hopper" if kernels else "has no kernels for Hopper"
+    if says not in field["Description"]:
+        fail(f"{kernels} kernels, and the description is: {field['Description']}")
+
+
 def main():
     checks = {name.removeprefix("check_"): function for name, function in globals().items()
               if name.startswith("check_")}
     parser = argparse.ArgumentParser()
     parser.add_argument("check", choices=sorted(checks))
-    for name in ("source", "build"):
+    for name in ("source", "build", "cmake"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
-    for name in ("cmake", "generator", "cc", "cxx", "readelf", "libdir", "version"):
+    for name in ("generator", "cc", "cxx", "readelf", "libdir", "version"):
         parser.add_argument(f"--{name}", required=True)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
