@@ -7,8 +7,9 @@ set(OCTET_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/octet)
 set(OCTET_INSTALL_SAMPLEDIR ${CMAKE_INSTALL_DATADIR}/octet/samples)
 foreach(folder BINDIR LIBDIR INCLUDEDIR DATADIR DOCDIR MANDIR)
   if(IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
-    message(FATAL_ERROR "octet: CMAKE_INSTALL_${folder}=${CMAKE_INSTALL_${folder}}: must be relative "
-                        "to the prefix, such as lib (what is installed finds its parts from where it is)")
+    message(FATAL_ERROR
+      "octet: CMAKE_INSTALL_${folder}=${CMAKE_INSTALL_${folder}}: must be relative to the prefix, "
+      "such as lib (what is installed finds its parts from where it is)")
   endif()
 endforeach()
 
@@ -42,6 +43,18 @@ foreach(package libfmt-dev libcli11-dev nlohmann-json3-dev)
       DESTINATION ${CMAKE_INSTALL_DOCDIR}/third-party COMPONENT octet)
   endif()
 endforeach()
+
+# The manual page and completions, where man, bash and zsh look under a prefix. (Debian's zsh looks
+# elsewhere under /usr: package.cmake.)
+set(OCTET_COMMAND_TEXTS ${CMAKE_BINARY_DIR}/tools/octet/texts)
+if(OCTET_HAVE_COMMAND_TEXTS)
+  install(FILES ${OCTET_COMMAND_TEXTS}/octet.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
+    COMPONENT octet)
+  install(FILES ${OCTET_COMMAND_TEXTS}/octet.bash RENAME octet
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT octet)
+  install(FILES ${OCTET_COMMAND_TEXTS}/_octet
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT octet_zsh)
+endif()
 
 # find_package(octet), target octet::octet.
 install(EXPORT octet-targets NAMESPACE octet:: DESTINATION ${OCTET_INSTALL_CMAKEDIR}

@@ -10,9 +10,13 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_INSTALL_CMAKE_PROJECTS "${CMAKE_BINARY_DIR};octet;octet;/"
                                  "${CMAKE_BINARY_DIR};octet;octet_debian;/")
-# Debian has its own place for the licence.
+# Debian has its own places for the licence and for zsh.
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DOCDIR}
   COMPONENT octet_debian EXCLUDE_FROM_ALL)
+if(OCTET_HAVE_COMMAND_TEXTS)
+  install(FILES ${OCTET_COMMAND_TEXTS}/_octet DESTINATION share/zsh/vendor-completions
+    COMPONENT octet_debian EXCLUDE_FROM_ALL)
+endif()
 
 if(OCTET_HAVE_CUDA)
   set(kernels "This build has the kernels for Hopper; to use them it needs NVIDIA's driver alone,\

@@ -38,7 +38,7 @@ def need(*tools):
 
 
 def run(*command, cwd=None, **environment):
-    """What the command prints; it must succeed. Nothing of our own environment reaches it but PATH."""
+    """What the command prints; it must succeed. Of our environment it has PATH alone."""
     clean = {"PATH": os.environ["PATH"], "HOME": str(cwd or "/"), "LC_ALL": "C.UTF-8"}
     result = subprocess.run([str(word) for word in command], cwd=cwd, env=clean | environment,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -79,7 +79,8 @@ def must_hold(options, prefix, *more):
               "share/octet/samples/minilm_ffn.safetensors",
               "share/octet/samples/LICENSE-all-MiniLM-L6-v2",
               "share/octet/samples/sentences.txt", "share/octet/samples/README.md",
-              f"{doc}/README.md", f"{doc}/CHANGELOG.md", f"{doc}/LICENSE", *more}
+              f"{doc}/README.md", f"{doc}/CHANGELOG.md", f"{doc}/LICENSE",
+              "share/man/man1/octet.1", "share/bash-completion/completions/octet", *more}
     wanted |= {f"{doc}/docs/{page.name}" for page in (options.source / "docs").glob("*.md")}
     if wanted - there:
         fail(f"not there: {sorted(wanted - there)}")
@@ -95,7 +96,7 @@ def check_files(options, work):
     """Nothing that is installed names the build, the sources or the prefix."""
     prefix = work / "stage"
     install(options, prefix)
-    there = must_hold(options, prefix)
+    there = must_hold(options, prefix, "share/zsh/site-functions/_octet")
     lib = options.libdir
     if os.readlink(prefix / lib / "liboctet.so") != "liboctet.so.0":
         fail("liboctet.so is no link to liboctet.so.0")
@@ -121,7 +122,7 @@ def check_destdir(options, work):
 
 
 def in_both_places(options, work, build_and_run):
-    """The project, built from nothing against an installation, and against it after it has moved."""
+    """The project, built against an installation, and again after that has moved."""
     first, second = work / "stage", work / "elsewhere/moved"
     install(options, first)
     build_and_run(first, work / "first")
@@ -140,8 +141,8 @@ def must_be_right(outputs):
 def check_cmake_project(options, work):
     def build_and_run(prefix, build):
         run(options.cmake, "-S", HERE / "cmake_project", "-B", build,
-            "-G", options.generator, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_C_COMPILER={options.cc}",
-            f"-DCMAKE_CXX_COMPILER={options.cxx}", f"-DVERSION_WANTED={options.version}")
+            "-G", options.generator, f"-DCMAKE_PREFIX_PATH={prefix}",
+            f"-DCMAKE_C_COMPILER={options.cc}", f"-DCMAKE_CXX_COMPILER={options.cxx}", f"-DVERSION_WANTED={options.version}")
         run(options.cmake, "--build", build)
         must_be_right(run(build / name, cwd=work) for name in ("multiply_c", "multiply_cpp"))
 
@@ -190,7 +191,8 @@ def check_deb(options, work):
     run("dpkg-deb", "--extract", packages[0], root)
     if [path.name for path in root.iterdir()] != ["usr"]:
         fail(f"not all of it is in /usr: {list(root.iterdir())}")
-    must_hold(options, root / "usr", "share/doc/octet/copyright")
+    must_hold(options, root / "usr", "share/doc/octet/copyright",
+              "share/zsh/vendor-completions/_octet")
     must_work(options, root / "usr", work)
     # The description says whether there are kernels, and the command knows.
     kernels = json.loads(run(root / "usr/bin/octet", "info", "--json"))["kernels"]
