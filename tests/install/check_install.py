@@ -142,7 +142,8 @@ def check_cmake_project(options, work):
     def build_and_run(prefix, build):
         run(options.cmake, "-S", HERE / "cmake_project", "-B", build,
             "-G", options.generator, f"-DCMAKE_PREFIX_PATH={prefix}",
-            f"-DCMAKE_C_COMPILER={options.cc}", f"-DCMAKE_CXX_COMPILER={options.cxx}", f"-DVERSION_WANTED={options.version}")
+            f"-DCMAKE_C_COMPILER={options.cc}", f"-DCMAKE_CXX_COMPILER={options.cxx}",
+            f"-DVERSION_WANTED={options.version}")
         run(options.cmake, "--build", build)
         must_be_right(run(build / name, cwd=work) for name in ("multiply_c", "multiply_cpp"))
 
@@ -199,6 +200,66 @@ def check_deb(options, work):
     says = "has the kernels for Hopper" if kernels else "has no kernels for Hopper"
     if says not in field["Description"]:
         fail(f"{kernels} kernels, and the description is: {field['Description']}")
+
+
+# What README.md prints and this test does not do as it stands there, and why that is no loss.
+NOT_RUN = {
+    "cmake --preset release -DOCTET_TESTS=OFF -DOCTET_BENCH=OFF": "made this build, with tests",
+    "cmake --build build/release": "made this build",
+    "cmake --build build/release --target package": "check_deb runs cpack as that target does",
+    "sudo apt-get install ./build/release/octet_*.deb": "check_deb unpacks it",
+}
+
+
+def shell(lines, folder, home, **environment):
+    return run("bash", "-euc", "\n".join(lines), cwd=folder, HOME=str(home), **environment)
+
+
+def check_readme(options, work):
+    """README.md's lines, in their order: in the repository, then in a user's folder."""
+    need("pkg-config")
+    readme = (options.source / "README.md").read_text()
+    text = re.search(r"^## Install$(.*?)^## ", readme, re.M | re.S).group(1)
+    example = re.search(r"^```cpp$\n(.*?)^```$", readme, re.M | re.S).group(1)
+    repository, user = work / "repository", work / "user"
+    (repository / "build").mkdir(parents=True)
+    (repository / "build/release").symlink_to(options.build)
+    (repository / "include").symlink_to(options.source / "include")
+    user.mkdir()
+    for folder in (repository, user):
+        (folder / "example.cpp").write_text(example)
+    (user / "CMakeLists.txt").write_text(re.search(r"^```cmake$\n(.*?)^```$", text, re.M | re.S)[1])
+    blocks = [block.strip().splitlines() for block in
+              re.findall(r"^```sh$\n(.*?)^```$", text, re.M | re.S)]
+    if len(blocks) != 4:
+        fail(f"README's section Install has {len(blocks)} blocks of commands; this test knows four")
+    printed = {line for block in blocks for line in block}
+    if set(NOT_RUN) - printed:
+        fail(f"README no longer says {set(NOT_RUN) - printed}: take it out of this test")
+
+    compilers = {"CXX": options.cxx, "CMAKE_GENERATOR": options.generator}
+    for block, folder in zip(blocks, (repository, user, user, repository)):
+        lines = [line for line in block if line not in NOT_RUN]
+        if not lines:
+            continue
+        if lines[-1].endswith("octet demo"):  # of the small layer: see must_work()
+            shell(lines[:-1], folder, work)
+            must_work(options, work / "octet", work)
+        elif "D[0,0] = " not in shell(lines, folder, work, **compilers):
+            fail(f"README's example did not say its result: {lines}")
+    for line in [re.search(r"`(g\+\+ [^`]*)`", readme)[1], "./a.out"]:
+        shell([line], repository, work)
+
+    # The table of commands. Those with files of the reader's are for the tests of those commands.
+    for line in re.findall(r"^\| `(octet [^`]*)`", readme, re.M):
+        words = line.split()[1:]
+        if words[0] == "demo" or any("." in word for word in words):
+            continue
+        result = subprocess.run([work / "octet/bin/octet", *words], cwd=work, timeout=BOUND_S,
+                                env={"CUDA_VISIBLE_DEVICES": ""}, capture_output=True, text=True,
+                                check=False)
+        if result.returncode not in (0, 3):  # 3: no device
+            fail(f"{line}: exit code {result.returncode}: {result.stderr}")
 
 
 def main():
