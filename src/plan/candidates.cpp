@@ -144,6 +144,7 @@ Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
   constexpr double kHiddenStore = 1.02;    // where it leaves under the next tile's WGMMA
   constexpr double kStreamed = 0.953;      // of the DRAM rate that tiles reach
   constexpr double kBusy = 0.35;           // of the SMs, that saturate DRAM
+  constexpr double kPort = 64;             // bytes a cycle that an SM takes from L2
   constexpr double kMeasuredTensorRate = 1672e12 / 132;  // of an SM of the device that was measured
   const abi::TileConfig& tile = kKernelFacts[static_cast<std::size_t>(kernel)].tile;
   Cost c;
@@ -155,15 +156,19 @@ Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
                                    static_cast<double>(tile.ctas_per_sm));
   const double slower = kMeasuredTensorRate * device.sms / device.fp8_flops_per_second;
 
-  // Cycles of one K-block of a tile: as measured, but no less than the tensor cores need.
+  // Cycles of one K-block of a tile: as measured; where tensor cores are slower than those
+  // measured, their difference comes on top, as what they did not hide there they do not hide here.
+  // But no less than an SM's port takes to bring the operands in.
   const KernelCost& cost = kKernelCosts[kernel];
   double cycles = cost.alone;
   if (tile.ctas_per_sm > 1) {
     cycles += (cost.shared - cost.alone) * (per_sm - 1) / (tile.ctas_per_sm - 1);
   }
-  const double tensor =
-      2.0 * tile.piece_cols() * tile.pieces() * tile.math_groups() * per_sm * slower;
-  cycles = std::max(cycles, tensor);
+  const double tensor = 2.0 * tile.piece_cols() * tile.pieces() * tile.math_groups() * per_sm;
+  cycles += tensor * (slower - 1);
+  const double operands =
+      static_cast<double>(core::kBlockK) * (tile.tile_m + tile.tile_n) * tile.k_groups * per_sm;
+  cycles = std::max({cycles, tensor * slower, operands / kPort});
 
   c.launch = device.launch_seconds * 1e6 + (g.cluster > 2 ? kClusterLaunch : 0);
   c.fill = kFill;
