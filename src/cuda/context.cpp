@@ -27,13 +27,6 @@ std::string_view bounded(const char (&name)[kRoom]) {
   return {name, strnlen(name, kRoom)};
 }
 
-int kernel_row(std::string_view name) {
-  for (int i = 0; i < abi::kKernelCount; ++i) {
-    if (name == abi::kKernels[i].name) return i;
-  }
-  return -1;
-}
-
 // The preset that the driver's name of a device means, for the figures no driver tells.
 const char* preset_of(std::string_view name) {
   const auto has = [&](std::string_view word) { return name.find(word) != std::string_view::npos; };
@@ -151,12 +144,12 @@ Status Context::read_device() {
 }
 
 Function Context::find(const char* kernel) const {
-  const int row = kernel_row(kernel);
+  const int row = plan::kernel_index(kernel);
   return row < 0 ? nullptr : functions_[row].load(std::memory_order_acquire);
 }
 
 Status Context::load(const char* kernel) {
-  const int row = kernel_row(kernel);
+  const int row = plan::kernel_index(kernel);
   const loader::Cubin* cubin = row < 0 ? nullptr : loader::find_cubin(kernel);
   if (cubin == nullptr) return refuse(Rule::kGpuKernel, {{"got", kernel}});
   if (functions_[row].load(std::memory_order_acquire) != nullptr) return {};
@@ -201,7 +194,7 @@ Status Context::prepare(std::span<const octet_gemm_plan> plans) {
 Status Context::bind(const octet_gemm_plan& plan, const octet_gemm_args& args,
                      BoundGemm& out) const {
   if (Status s = core::check_args(plan, args); !s.ok()) return s;
-  if (kernel_row(bounded(plan.kernel)) < 0) {
+  if (plan::kernel_index(bounded(plan.kernel)) < 0) {
     return refuse(Rule::kGpuKernel, {{"got", std::string(bounded(plan.kernel))}});
   }
   if (Status s = plan::serves(abi::parse_kernel(plan.kernel), plan.problem, spec_, plan.split);

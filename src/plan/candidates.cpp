@@ -28,85 +28,113 @@ int64_t resident_clusters(const octet_device_spec& device, int cluster) {
   return device.active_clusters[log];
 }
 
-}  // namespace
-
-Geometry make_geometry(const abi::TileConfig& tile, const octet_gemm_problem& p, int split,
-                       int64_t ctas) {
+// The part of a geometry that all splits share: how tiles lie over D.
+Geometry lay_tiles(const abi::TileConfig& tile, const octet_gemm_problem& p) {
   Geometry g;
-  g.cluster_split =
-      tile.sequential || tile.multicast() > 1 ? 1 : std::max(1, split / tile.k_groups);
-  g.cluster = tile.multicast() * g.cluster_split;
   if (p.m == 0 || p.n == 0 || p.groups == 0) return g;
   const int64_t tiles_m = ceil_div(p.m, tile.tile_m), tiles_n = ceil_div(p.n, tile.tile_n);
-  g.units_m = ceil_div(tiles_m, tile.cluster_m);
-  g.units_n = ceil_div(tiles_n, tile.cluster_n);
+  g.units_m = tile.cluster_m == 1 ? tiles_m : ceil_div(tiles_m, tile.cluster_m);
+  g.units_n = tile.cluster_n == 1 ? tiles_n : ceil_div(tiles_n, tile.cluster_n);
   g.units = g.units_m * g.units_n * p.groups;
-  g.grid = g.cluster * std::max<int64_t>(1, std::min(g.units, ctas / g.cluster));
   // The block of D in flight reads (its rows + its columns) of operands: bands make it compact.
   // Banding along the axis whose operand is the larger keeps the other one in L2.
   g.bands_along_n = g.units_n * tile.tile_n >= g.units_m * tile.tile_m;
-  const int64_t across = (g.bands_along_n ? int64_t{tile.tile_n} * tile.cluster_n
-                                          : int64_t{tile.tile_m} * tile.cluster_m);
-  g.band = std::max<int64_t>(1, 2048 / across);
+  const int across = g.bands_along_n ? tile.tile_n * tile.cluster_n : tile.tile_m * tile.cluster_m;
+  g.band = std::max(1, 2048 / across);
   return g;
 }
 
-int64_t most_ctas(const abi::TileConfig& tile, const octet_gemm_problem& p,
-                  const octet_device_spec& device, int split) {
-  const int cluster = make_geometry(tile, p, split, 1 << 30).cluster;
+void set_clusters(Geometry& g, const abi::TileConfig& tile, int split) {
+  g.cluster_split =
+      tile.sequential || tile.multicast() > 1 ? 1 : std::max(1, split / tile.k_groups);
+  g.cluster = tile.multicast() * g.cluster_split;
+}
+
+void set_grid(Geometry& g, int64_t ctas) {
+  if (g.units > 0) {
+    g.grid = g.cluster * std::max<int64_t>(1, std::min(g.units, ctas / g.cluster));
+  }
+}
+
+int64_t most_ctas_in(int cluster, const abi::TileConfig& tile, const octet_gemm_problem& p,
+                     const octet_device_spec& device) {
   // A budget leaves the other SMs alone, so no more CTAs than SMs: two on one SM would be spread.
   if (p.sm_budget > 0 && p.sm_budget < device.sms) return p.sm_budget / cluster * cluster;
   return resident_clusters(device, cluster) * cluster * tile.ctas_per_sm;
 }
 
-Status serves(const abi::TileConfig& tile, const octet_gemm_problem& p,
-              const octet_device_spec& device, int split) {
-  if (!tile.valid) return refuse(Rule::kInternal, {{"got", "the name of a kernel without a tile"}});
-  if (p.grouping != OCTET_DENSE && p.grouping != OCTET_BATCHED) {
-    return refuse(Rule::kServesGrouping, {});
-  }
-  if (p.in_type != OCTET_E4M3 || p.granularity != OCTET_1D2D) {
-    return refuse(Rule::kServesOperands, {});
-  }
-  if (split < 1) {
-    return refuse(Rule::kPlanSplit,
-                  {{"got", core::text(split)}, {"want", core::text(core::kMaxSplit)}});
-  }
-  const int64_t blocks = k_blocks(p);
-  if (!tile.sequential) {
-    if (split % tile.k_groups != 0) {
-      return refuse(Rule::kServesPipelines, {{"want", core::text(tile.k_groups)}});
-    }
-    const int over_cluster = split / tile.k_groups;
-    if (over_cluster > 1 && tile.multicast() > 1) return refuse(Rule::kServesShared, {});
-    if (over_cluster > 1 && !tile.splits_over_cluster()) {
-      return refuse(Rule::kServesNoRoom, {});
-    }
-    if (over_cluster > kLargestCluster) {
-      return refuse(Rule::kServesCluster, {{"want", core::text(kLargestCluster)}});
-    }
-    if (split > 1 && blocks < split) return refuse(Rule::kServesFewBlocks, {});
-  }
-  const Geometry g = make_geometry(tile, p, split, 1 << 30);
-  if (g.units >= (int64_t{1} << 31)) return refuse(Rule::kServesTiles, {});
-  constexpr int64_t kLastCoordinate = (int64_t{1} << 31) - 1024;
-  if (tile.multicast() > 1 && (p.m > kLastCoordinate || p.n > kLastCoordinate)) {
-    return refuse(Rule::kServesCoordinates, {});
-  }
-  const abi::SmemLayout smem = abi::make_smem_layout(tile, g.cluster_split);
-  if (smem.stages < 2 * tile.k_groups || smem.total > device.shared_memory_bytes) {
-    return refuse(Rule::kServesMemory, {});
-  }
-  if (most_ctas(tile, p, device, split) < g.cluster) {
-    return refuse(Rule::kServesBudget, {{"got", core::text(g.cluster)}});
-  }
+// Why a kernel does not serve a problem: the rule alone, as nobody may ask for the sentence. First
+// what is known without its geometry, then the rest.
+using Objection = std::optional<Rule>;
+
+Objection objection_to_split(const abi::TileConfig& tile, const octet_gemm_problem& p, int split,
+                             int64_t blocks) {
+  if (!tile.valid) return Rule::kInternal;
+  if (p.grouping != OCTET_DENSE && p.grouping != OCTET_BATCHED) return Rule::kServesGrouping;
+  if (p.in_type != OCTET_E4M3 || p.granularity != OCTET_1D2D) return Rule::kServesOperands;
+  if (split < 1) return Rule::kPlanSplit;
+  if (tile.sequential) return {};
+  if (split % tile.k_groups != 0) return Rule::kServesPipelines;
+  const int over_cluster = split / tile.k_groups;
+  if (over_cluster > 1 && tile.multicast() > 1) return Rule::kServesShared;
+  if (over_cluster > 1 && !tile.splits_over_cluster()) return Rule::kServesNoRoom;
+  if (over_cluster > kLargestCluster) return Rule::kServesCluster;
+  if (split > 1 && blocks < split) return Rule::kServesFewBlocks;
   return {};
 }
 
+Objection objection_to_launch(const abi::TileConfig& tile, const octet_gemm_problem& p,
+                              const octet_device_spec& device, const Geometry& g, const Ring& ring,
+                              int64_t ctas) {
+  if (g.units >= (int64_t{1} << 31)) return Rule::kServesTiles;
+  constexpr int64_t kLastCoordinate = (int64_t{1} << 31) - 1024;
+  if (tile.multicast() > 1 && (p.m > kLastCoordinate || p.n > kLastCoordinate)) {
+    return Rule::kServesCoordinates;
+  }
+  if (ring.stages < 2 * tile.k_groups || ring.total > device.shared_memory_bytes) {
+    return Rule::kServesMemory;
+  }
+  if (ctas < g.cluster) return Rule::kServesBudget;
+  return {};
+}
+
+Status in_words(Rule rule, const abi::TileConfig& tile, int split) {
+  switch (rule) {
+    case Rule::kInternal: return refuse(rule, {{"got", "the name of a kernel without a tile"}});
+    case Rule::kPlanSplit:
+      return refuse(rule, {{"got", core::text(split)}, {"want", core::text(core::kMaxSplit)}});
+    case Rule::kServesPipelines: return refuse(rule, {{"want", core::text(tile.k_groups)}});
+    case Rule::kServesCluster: return refuse(rule, {{"want", core::text(kLargestCluster)}});
+    case Rule::kServesBudget: {
+      Geometry g;
+      set_clusters(g, tile, split);
+      return refuse(rule, {{"got", core::text(g.cluster)}});
+    }
+    default: return refuse(rule, {});
+  }
+}
+
+// What of the cost model is the same for all candidates of a problem.
+struct Traffic {
+  double blocks, groups, d_bytes, read;
+};
+
+Traffic traffic_of(const octet_gemm_problem& p) {
+  Traffic t;
+  t.blocks = static_cast<double>(k_blocks(p));
+  t.groups = static_cast<double>(p.groups);
+  t.d_bytes = static_cast<double>(p.m) * static_cast<double>(p.n) * t.groups *
+              (p.d_type == OCTET_F32 ? 4 : 2) * (p.accumulate ? 2 : 1);
+  t.read =
+      (static_cast<double>(p.m) + static_cast<double>(p.n)) * static_cast<double>(p.k) * t.groups;
+  return t;
+}
+
+// All of a candidate's cost but `work`, which is longer_of_two(math, stream).
 // Fitted to 660 forced timings of 94 shapes on an H200 (docs/performance-log.md, 2026-11-30): 5.1 %
 // root mean square; its choice costs 1.1 % on average over the fastest one measured, at worst 14 %.
-Cost predict(const abi::KernelRow& kernel, const abi::TileConfig& tile, const octet_gemm_problem& p,
-             const octet_device_spec& device, int split, int64_t ctas) {
+Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
+                   const octet_device_spec& device, int split) {
   constexpr double kClock = 1700;          // cycles in a microsecond, under load
   constexpr double kFill = 0.9;            // to the first product, and from the last one
   constexpr double kClusterLaunch = 0.41;  // clusters of more than two CTAs have to be placed
@@ -116,76 +144,154 @@ Cost predict(const abi::KernelRow& kernel, const abi::TileConfig& tile, const oc
   constexpr double kHiddenStore = 1.02;    // where it leaves under the next tile's WGMMA
   constexpr double kStreamed = 0.953;      // of the DRAM rate that tiles reach
   constexpr double kBusy = 0.35;           // of the SMs, that saturate DRAM
+  constexpr double kPort = 64;             // bytes a cycle that an SM takes from L2
   constexpr double kMeasuredTensorRate = 1672e12 / 132;  // of an SM of the device that was measured
+  const abi::TileConfig& tile = kKernelFacts[static_cast<std::size_t>(kernel)].tile;
   Cost c;
-  const Geometry g = make_geometry(tile, p, split, ctas);
   if (g.units == 0) return c;
-  const double blocks = static_cast<double>(k_blocks(p));
   const double clusters = static_cast<double>(g.grid / g.cluster);
   const double waves = std::ceil(static_cast<double>(g.units) / clusters);
-  const double range = std::ceil(blocks / (tile.sequential ? 1 : split));  // of one pipeline
+  const double range = std::ceil(traffic.blocks / (tile.sequential ? 1 : split));
   const double per_sm = std::clamp(static_cast<double>(g.grid) / device.sms, 1.0,
                                    static_cast<double>(tile.ctas_per_sm));
   const double slower = kMeasuredTensorRate * device.sms / device.fp8_flops_per_second;
 
-  // Cycles of one K-block of a tile: as measured, but no less than the tensor cores need.
-  const KernelCost& cost = kKernelCosts[&kernel - abi::kKernels];
+  // Cycles of one K-block of a tile: as measured; where tensor cores are slower than those
+  // measured, their difference comes on top, as what they did not hide there they do not hide here.
+  // But no less than an SM's port takes to bring the operands in.
+  const KernelCost& cost = kKernelCosts[kernel];
   double cycles = cost.alone;
   if (tile.ctas_per_sm > 1) {
     cycles += (cost.shared - cost.alone) * (per_sm - 1) / (tile.ctas_per_sm - 1);
   }
-  const double tensor =
-      2.0 * tile.piece_cols() * tile.pieces() * tile.math_groups() * per_sm * slower;
-  cycles = std::max(cycles, tensor);
+  const double tensor = 2.0 * tile.piece_cols() * tile.pieces() * tile.math_groups() * per_sm;
+  cycles += tensor * (slower - 1);
+  const double operands =
+      static_cast<double>(core::kBlockK) * (tile.tile_m + tile.tile_n) * tile.k_groups * per_sm;
+  cycles = std::max({cycles, tensor * slower, operands / kPort});
 
   c.launch = device.launch_seconds * 1e6 + (g.cluster > 2 ? kClusterLaunch : 0);
   c.fill = kFill;
   c.math = waves * range * cycles / kClock;
-  const double groups = static_cast<double>(p.groups);
-  const double d_bytes = static_cast<double>(p.m) * static_cast<double>(p.n) * groups *
-                         (p.d_type == OCTET_F32 ? 4 : 2) * (p.accumulate ? 2 : 1);
-  const double read =
-      (static_cast<double>(p.m) + static_cast<double>(p.n)) * static_cast<double>(p.k) * groups;
   // With few SMs at work, DRAM is limited by what they have in flight.
   const double busy = static_cast<double>(g.grid) / per_sm / (kBusy * device.sms);
-  c.stream =
-      (read + d_bytes) / (device.dram_bytes_per_second * kStreamed * std::min(1.0, busy)) * 1e6;
+  c.stream = (traffic.read + traffic.d_bytes) /
+             (device.dram_bytes_per_second * kStreamed * std::min(1.0, busy)) * 1e6;
   if (g.cluster_split > 1) c.exchange = waves * kExchange * tile.partial_bytes() / 65536.0;
   if (g.cluster_split > 1 || tile.k_groups > 1) c.exchange += waves * kMeeting;
   const double tile_store = tile.tile_m * tile.tile_n * 2.0 / 65536.0;
   c.store =
       tile_store * (tile.pieces() == 2 ? kStore + (waves - 1) * kHiddenStore : waves * kStore);
-  c.work = longer_of_two(c.math, c.stream);
   return c;
+}
+
+// A total that the candidate's can only exceed, found without its longer_of_two(): that is at least
+// the longer of the two but for its rounding, and total() rounds by half a thousandth.
+double least_total(const Cost& c) {
+  const double work = std::max(c.math, c.stream) * (1 - 1e-9);
+  return c.launch + c.fill + work + c.exchange + c.store - 0.001;
+}
+
+// Visits every kernel with every split that a problem may take, in the order of the table:
+// serves(candidate), its cost without `work`, or refused(kernel, split, rule).
+template <typename Serves, typename RefusedBy>
+void for_each_candidate(const octet_gemm_problem& p, const octet_device_spec& device,
+                        int forced_split, Serves serves, RefusedBy refused) {
+  const int only = forced_split > 0 ? forced_split : p.split;
+  const Traffic traffic = traffic_of(p);
+  const int64_t blocks = k_blocks(p);
+  for (int kernel = 0; kernel < abi::kKernelCount; ++kernel) {
+    const KernelFacts& facts = kKernelFacts[static_cast<std::size_t>(kernel)];
+    const abi::TileConfig& tile = facts.tile;
+    Geometry g = lay_tiles(tile, p);
+    for (int over = 1; over <= kLargestCluster; ++over) {
+      const int split = only > 0 ? only : tile.sequential ? 1 : over * tile.k_groups;
+      Objection no = objection_to_split(tile, p, split, blocks);
+      if (!no) {
+        set_clusters(g, tile, split);
+        const int64_t ctas = most_ctas_in(g.cluster, tile, p, device);
+        no = objection_to_launch(tile, p, device, g,
+                                 facts.rings[static_cast<std::size_t>(g.cluster_split)], ctas);
+        if (!no) {
+          set_grid(g, ctas);
+          serves(Candidate{kernel, split, ctas, predict_parts(kernel, g, traffic, device, split)});
+        }
+      }
+      if (no) refused(kernel, split, *no);
+      if (only > 0 || tile.sequential || tile.multicast() > 1) break;
+      if (!tile.splits_over_cluster()) break;
+    }
+  }
+}
+
+void finish(Cost& cost) { cost.work = longer_of_two(cost.math, cost.stream); }
+
+}  // namespace
+
+Geometry make_geometry(const abi::TileConfig& tile, const octet_gemm_problem& p, int split,
+                       int64_t ctas) {
+  Geometry g = lay_tiles(tile, p);
+  set_clusters(g, tile, split);
+  set_grid(g, ctas);
+  return g;
+}
+
+int64_t most_ctas(const abi::TileConfig& tile, const octet_gemm_problem& p,
+                  const octet_device_spec& device, int split) {
+  Geometry g;
+  set_clusters(g, tile, split);
+  return most_ctas_in(g.cluster, tile, p, device);
+}
+
+Status serves(const abi::TileConfig& tile, const octet_gemm_problem& p,
+              const octet_device_spec& device, int split) {
+  Objection no = objection_to_split(tile, p, split, k_blocks(p));
+  if (!no) {
+    Geometry g = lay_tiles(tile, p);
+    set_clusters(g, tile, split);
+    no = objection_to_launch(tile, p, device, g, make_ring(tile, g.cluster_split),
+                             most_ctas_in(g.cluster, tile, p, device));
+  }
+  return no ? in_words(*no, tile, split) : Status{};
 }
 
 std::vector<Candidate> list_candidates(const octet_gemm_problem& p, const octet_device_spec& device,
                                        int forced_split, std::vector<Refused>* refused_list) {
   std::vector<Candidate> out;
-  const int only = forced_split > 0 ? forced_split : p.split;
-  for (const abi::KernelRow& row : abi::kKernels) {
-    const abi::TileConfig tile = abi::parse_kernel(row.name);
-    for (int over = 1; over <= kLargestCluster; ++over) {
-      const int split = only > 0 ? only : tile.sequential ? 1 : over * tile.k_groups;
-      if (Status s = serves(tile, p, device, split); s.ok()) {
-        Candidate c;
-        c.kernel = &row;
-        c.tile = tile;
-        c.split = split;
-        c.ctas = most_ctas(tile, p, device, split);
-        c.cost = predict(row, tile, p, device, split, c.ctas);
+  for_each_candidate(
+      p, device, forced_split,
+      [&](Candidate c) {
+        finish(c.cost);
         out.push_back(c);
-      } else if (refused_list != nullptr) {
-        refused_list->push_back({row.name, split, s.message()});
-      }
-      if (only > 0 || tile.sequential || tile.multicast() > 1) break;
-      if (!tile.splits_over_cluster()) break;
-    }
-  }
+      },
+      [&](int kernel, int split, Rule rule) {
+        if (refused_list == nullptr) return;
+        const KernelFacts& facts = kKernelFacts[static_cast<std::size_t>(kernel)];
+        refused_list->push_back(
+            {abi::kKernels[kernel].name, split, in_words(rule, facts.tile, split).message()});
+      });
   std::stable_sort(out.begin(), out.end(), [](const Candidate& x, const Candidate& y) {
     return x.cost.total() < y.cost.total();
   });
   return out;
+}
+
+std::optional<Candidate> cheapest(const octet_gemm_problem& p, const octet_device_spec& device,
+                                  int forced_split) {
+  std::optional<Candidate> best;
+  double least = 0;
+  for_each_candidate(
+      p, device, forced_split,
+      [&](Candidate c) {
+        if (best && least_total(c.cost) >= least) return;
+        finish(c.cost);
+        const double total = c.cost.total();
+        if (best && !(total < least)) return;
+        best = c;
+        least = total;
+      },
+      [](int, int, Rule) {});
+  return best;
 }
 
 }  // namespace oct::plan

@@ -3,16 +3,16 @@
 #pragma once
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/status.h"
 #include "kernel_abi/kernel_table.h"
 #include "octet/octet.h"
+#include "plan/kernel_facts.h"
 
 namespace oct::plan {
-
-inline constexpr int kLargestCluster = 8;  // that every Hopper device takes
 
 // How a kernel's tiles are laid over a problem; what the planner and the launcher agree on.
 struct Geometry {
@@ -53,11 +53,11 @@ struct Cost {
 };
 
 struct Candidate {
-  const abi::KernelRow* kernel = nullptr;
-  abi::TileConfig tile;
+  int kernel = 0;  // place in the kernel table
   int split = 1;
   int64_t ctas = 0;
   Cost cost;
+  const char* name() const { return abi::kKernels[kernel].name; }
 };
 
 struct Refused {
@@ -66,14 +66,15 @@ struct Refused {
   std::string why;
 };
 
-Cost predict(const abi::KernelRow& kernel, const abi::TileConfig& tile,
-             const octet_gemm_problem& problem, const octet_device_spec& device, int split,
-             int64_t ctas);
-
 // Every kernel and split that serves the problem, cheapest first. problem.split, when given, is the
 // only split tried; `forced_split` > 0 likewise (batch_invariant plans). `refused` may be null.
 std::vector<Candidate> list_candidates(const octet_gemm_problem& problem,
                                        const octet_device_spec& device, int forced_split,
                                        std::vector<Refused>* refused);
+
+// The first of that list, or none where it is empty. Allocates nothing, and is many times faster:
+// it is what a call with a new shape waits for.
+std::optional<Candidate> cheapest(const octet_gemm_problem& problem,
+                                  const octet_device_spec& device, int forced_split);
 
 }  // namespace oct::plan

@@ -1,7 +1,7 @@
 // What a K-block costs in each kernel, measured: the cost model's one table. Cycles of an H200's SM
 // under load, fitted with the other constants of candidates.cpp to 660 forced timings of 94 shapes
-// (docs/performance-log.md, 2026-11-30). For other devices predict() takes the larger of these and
-// what their tensor cores need.
+// (docs/performance-log.md, 2026-11-30). What the tensor cores of another device need beyond the
+// H200's is added by the cost model.
 #pragma once
 
 #include <string_view>

@@ -7,15 +7,14 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <iterator>
 
 #include <fmt/format.h>
 
 #include "core/problem.h"
 #include "core/refusals.h"
-#include "kernel_abi/kernel_table.h"
 #include "plan/device_presets.h"
 #include "plan/invariant_split.h"
+#include "plan/kernel_facts.h"
 #include "plan/planner.h"
 
 namespace oct::plan {
@@ -108,11 +107,6 @@ std::string_view bounded(const char (&name)[kRoom]) {
   return {name, strnlen(name, kRoom)};
 }
 
-bool is_kernel(std::string_view name) {
-  return std::any_of(std::begin(abi::kKernels), std::end(abi::kKernels),
-                     [&](const abi::KernelRow& row) { return name == row.name; });
-}
-
 }  // namespace
 
 Status check_plan(const octet_gemm_plan& plan) {
@@ -141,7 +135,7 @@ Status check_plan(const octet_gemm_plan& plan) {
                    {"want", "1 to 31 letters, digits, _ - or ., and a terminating zero"}});
   }
   const bool cpu = kernel == kCpuName;
-  if (!cpu && !is_kernel(kernel)) {
+  if (!cpu && kernel_index(kernel) < 0) {
     return refuse(Rule::kPlanMismatch, {{"got", printable(kernel)}});
   }
   if (cpu != (device == kCpuName)) {

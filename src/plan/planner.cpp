@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -53,31 +54,37 @@ bool fits_a_device(const octet_gemm_problem& p) {
 octet_gemm_plan plan_of(const Candidate& candidate, const octet_gemm_problem& problem,
                         const octet_device_spec& device) {
   octet_gemm_plan plan = empty_plan(problem, device);
-  copy_name(plan.kernel, sizeof plan.kernel, candidate.kernel->name);
+  copy_name(plan.kernel, sizeof plan.kernel, candidate.name());
   plan.split = candidate.split;
   plan.sms = static_cast<int32_t>(candidate.ctas);
   plan.predicted_us = candidate.cost.total();
   return plan;
 }
 
+Status check_extents(const octet_gemm_problem& problem, const octet_device_spec& device) {
+  if (fits_a_device(problem)) return {};
+  return refuse(Rule::kNoKernel,
+                {{"problem", core::to_string(problem)},
+                 {"device", std::string(device_name(device))},
+                 {"want", "an operand of more than 2^44 elements fits no device"}});
+}
+
+// With the first kernel's reason.
+Status no_kernel(const octet_gemm_problem& problem, const octet_device_spec& device,
+                 const std::vector<Refused>& refused) {
+  return refuse(Rule::kNoKernel,
+                {{"problem", core::to_string(problem)},
+                 {"device", std::string(device_name(device))},
+                 {"want", refused.empty() ? std::string("this build has no kernels")
+                                          : fmt::format("no kernel takes it (the first, {}: {})",
+                                                        refused[0].kernel, refused[0].why)}});
+}
+
 Status find_candidates(const octet_gemm_problem& problem, const octet_device_spec& device,
                        std::vector<Candidate>& candidates, std::vector<Refused>& refused) {
-  if (!fits_a_device(problem)) {
-    return refuse(Rule::kNoKernel,
-                  {{"problem", core::to_string(problem)},
-                   {"device", std::string(device_name(device))},
-                   {"want", "an operand of more than 2^44 elements fits no device"}});
-  }
+  if (Status s = check_extents(problem, device); !s.ok()) return s;
   candidates = list_candidates(problem, device, fixed_split(problem), &refused);
-  if (candidates.empty()) {
-    return refuse(Rule::kNoKernel,
-                  {{"problem", core::to_string(problem)},
-                   {"device", std::string(device_name(device))},
-                   {"want", refused.empty() ? std::string("this build has no kernels")
-                                            : fmt::format("no kernel takes it (the first, {}: {})",
-                                                          refused[0].kernel, refused[0].why)}});
-  }
-  return {};
+  return candidates.empty() ? no_kernel(problem, device, refused) : Status{};
 }
 
 // Each reason once, with the kernels it was said of and their splits.
@@ -127,11 +134,15 @@ Status plan_gemm(const octet_gemm_problem& problem, const octet_device_spec& dev
   const core::FpEnvironment environment;
   if (Status s = check_all(problem, device); !s.ok()) return s;
   if (is_cpu(device)) return plan_cpu(problem, device, plan);
-  std::vector<Candidate> candidates;
+  if (Status s = check_extents(problem, device); !s.ok()) return s;
+  const int split = fixed_split(problem);
+  if (const std::optional<Candidate> best = cheapest(problem, device, split)) {
+    plan = plan_of(*best, problem, device);
+    return {};
+  }
   std::vector<Refused> refused;
-  if (Status s = find_candidates(problem, device, candidates, refused); !s.ok()) return s;
-  plan = plan_of(candidates.front(), problem, device);
-  return {};
+  list_candidates(problem, device, split, &refused);
+  return no_kernel(problem, device, refused);
 }
 
 Status plan_candidate(const octet_gemm_problem& problem, const octet_device_spec& device,
@@ -189,7 +200,7 @@ Status explain(const octet_gemm_problem& problem, const octet_device_spec& devic
     text += fmt::format(
         "  {:<26} {:>5} {:>5} {:>8.2f} {:>7.2f} {:>6.2f} {:>8.2f} {:>8.2f} {:>9.2f} "
         "{:>6.2f}\n",
-        c.kernel->name, c.split, c.ctas, c.cost.total(), c.cost.launch, c.cost.fill, c.cost.stream,
+        c.name(), c.split, c.ctas, c.cost.total(), c.cost.launch, c.cost.fill, c.cost.stream,
         c.cost.math, c.cost.exchange, c.cost.store);
   }
   if (candidates.size() > kShown) {

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "octet/octet.hpp"
+#include "plan/candidates.h"
+#include "plan/invariant_split.h"
 #include "plan/longer_of_two.h"
 #include "support/problems.h"
 
@@ -59,6 +61,41 @@ TEST(Plan, IgnoresTheCallersRoundingMode) {
       EXPECT_EQ(GemmPlan::parse(want.to_string()).value(), want);
     }
   }
+}
+
+// The quick search leaves most predictions unfinished; it must not leave out the cheapest.
+TEST(Plan, TheQuickSearchFindsTheFirstOfTheList) {
+  Random random(13);
+  int found = 0;
+  for (int i = 0; i < 6000; ++i) {
+    GemmProblem p;
+    p.m = random.log_uniform(1, 20000);
+    p.n = random.log_uniform(8, 40000);
+    p.k = random.log_uniform(16, 30000);
+    if (random.chance(0.25)) {
+      p.grouping = OCTET_BATCHED;
+      p.groups = random.log_uniform(1, 64);
+    }
+    if (random.chance(0.2)) p.d_type = OCTET_F32;
+    if (random.chance(0.2)) p.accumulate = 1;
+    if (random.chance(0.2)) p.batch_invariant = 1;
+    if (random.chance(0.2)) p.split = static_cast<std::int32_t>(random.between(1, 20));
+    const DeviceSpec device = DeviceSpec::preset(random.pick({"h200", "h20", "h100_pcie"})).value();
+    if (random.chance(0.2)) {
+      p.sm_budget = static_cast<std::int32_t>(random.between(1, device.sms));
+    }
+    const int split = oct::plan::fixed_split(p);
+    const auto all = oct::plan::list_candidates(p, device, split, nullptr);
+    const auto best = oct::plan::cheapest(p, device, split);
+    ASSERT_EQ(best.has_value(), !all.empty()) << p.to_string();
+    if (!best) continue;
+    ++found;
+    EXPECT_EQ(best->kernel, all[0].kernel) << p.to_string();
+    EXPECT_EQ(best->split, all[0].split) << p.to_string();
+    EXPECT_EQ(best->ctas, all[0].ctas) << p.to_string();
+    EXPECT_EQ(best->cost.total(), all[0].cost.total()) << p.to_string();
+  }
+  EXPECT_GT(found, 5000);
 }
 
 // Against the C library's pow, which is right to less than a unit of its last place.
