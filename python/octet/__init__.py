@@ -14,7 +14,7 @@ Every refusal is an exception of octet.errors with one sentence that names the a
 was and what is wanted.
 """
 
-from . import cpu, errors, ref
+from . import cpu, cuda, errors, ref
 from ._gemm import (
     gemm,
     gemm_aligned,
@@ -57,6 +57,7 @@ __all__ = [
     "__version__",
     "check",
     "cpu",
+    "cuda",
     "dequantize",
     "errors",
     "explain",

@@ -148,8 +148,9 @@ def _from_interface(name: str, array: Any, interface: Any, on_device: bool) -> V
     pointer, readonly = interface["data"]
     ordinal, stream = HOST, None
     if on_device:
-        ordinal = getattr(getattr(array, "device", None), "id", ANY_DEVICE)
-        ordinal = ordinal if isinstance(ordinal, int) else ANY_DEVICE
+        device = getattr(array, "device", None)
+        number = getattr(device, "local_hardware_id", getattr(device, "id", None))  # JAX, CuPy
+        ordinal = number if isinstance(number, int) else ANY_DEVICE
         stream = interface.get("stream")
     return View(name, array, pointer or 0, dtype, shape, strides, bool(readonly), ordinal, stream)
 

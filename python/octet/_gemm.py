@@ -1,11 +1,16 @@
-"""One call from arrays to result: the problem is read off the arrays, planned and run."""
+"""One call from arrays to result: the problem is read off the arrays, planned and run.
+
+Arrays in host memory go to the CPU backend, those on a device to `octet.cuda`.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from . import cuda
 from ._args import fill, views_of
 from ._infer import problem_of
+from ._library import refusal
 from ._plan import plan
 from ._run import run_cpu
 from .errors import InvalidArgument
@@ -13,11 +18,10 @@ from .errors import InvalidArgument
 
 def _run(grouping: str, arrays: dict[str, Any], threads: int, **said: Any) -> Any:
     views = views_of(arrays)
-    for x in views.values():
-        if x.on_device:
-            raise InvalidArgument(
-                f"{x.name} is on a device: must be in host memory for the CPU backend"
-            )
+    if any(x.on_device for x in views.values()):
+        if threads:
+            raise refusal("threads", threads, "must be 0 for arrays on a device")
+        return cuda.run_arrays(grouping, arrays, views, **said)
     problem = problem_of(grouping, views, **said)
     args = fill(problem, arrays, views)
     run_cpu(plan(problem), args, threads)
