@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ._arrays import View, is_torch, view
+from ._arrays import View, is_torch
 from ._library import refusal
 from .errors import InvalidArgument
 
@@ -56,13 +56,6 @@ def current_stream(views: list[View], ordinal: int) -> int:
             "order the others yourself"
         )
     return next(iter(found), 0)
-
-
-def current_again(owners: list[tuple[str, Any]], ordinal: int) -> int:
-    """`current_stream()` of arrays bound earlier."""
-    if all(is_torch(x) for _, x in owners):
-        return torch_stream(ordinal)
-    return current_stream([view(name, x) for name, x in owners], ordinal)
 
 
 def record(owners: list[Any], stream: Any) -> None:

@@ -19,6 +19,7 @@ import threading
 from ctypes import byref, c_int32, c_void_p, create_string_buffer
 from typing import Any
 
+from . import _cache
 from . import _structs as s
 from ._args import Arguments, fill, views_of
 from ._arrays import ANY_DEVICE, View, is_torch, view
@@ -27,7 +28,7 @@ from ._library import check, fail, lib, refusal
 from ._plan import GemmPlan, plan
 from ._problem import DeviceSpec, GemmProblem
 from ._run import _known, as_plan, int32
-from ._stream import current_again, current_stream, handle_of, record
+from ._stream import current_stream, handle_of, record, torch_stream
 from .errors import InvalidArgument
 
 __all__ = [
@@ -179,12 +180,14 @@ class Context:
         """
         if not isinstance(problem, GemmProblem):
             raise refusal("problem", problem, "must be a GemmProblem")
+        return self._gemm(problem, _arrays(a, b, sfa, sfb, out, arrays), stream).out
+
+    def _gemm(self, problem: GemmProblem, arrays: dict[str, Any], stream: Any) -> Arguments:
         workspace = plan(problem, self.device).workspace_bytes
-        given = _arrays(a, b, sfa, sfb, out, arrays)
-        args, views, handle = self._arguments(problem, workspace, given, stream)
+        args, views, handle = self._arguments(problem, workspace, arrays, stream)
         check(lib().octet_cuda_gemm(self._handle, byref(problem._raw), byref(args.raw), handle))
         record([x.owner for x in views], stream)
-        return args.out
+        return args
 
 
 class BoundGemm:
@@ -200,6 +203,7 @@ class BoundGemm:
         self._destroy = lib().octet_cuda_bound_destroy
         self._run = lib().octet_cuda_run_bound
         self._device = context._handle
+        self._ordinal = context.ordinal
         self._handle = c_void_p()
         args = self._arguments(arrays)
         check(
@@ -218,7 +222,12 @@ class BoundGemm:
     def _hold(self, args: Arguments) -> None:
         self._owners = args.keep.pop()
         self._keep = args.keep
+        # The common case without a detour: one question to PyTorch.
+        self._torch_alone = all(is_torch(x) for _, x in self._owners)
         self.out = args.out
+
+    def _current_stream(self, ordinal: int) -> int:
+        return current_stream([view(name, x) for name, x in self._owners], ordinal)
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) and self.context._process == os.getpid():
@@ -241,7 +250,7 @@ class BoundGemm:
         stream: as in `Context.run()`.
         """
         if stream is None:
-            handle = current_again(self._owners, self.context.ordinal)
+            handle = (torch_stream if self._torch_alone else self._current_stream)(self._ordinal)
         else:
             handle = handle_of(stream)
         code = self._run(self._device, self._handle, handle)
@@ -272,11 +281,14 @@ def default_context(device: int = 0) -> Context:
     return context
 
 
-def run_arrays(grouping: str, arrays: dict[str, Any], views: dict[str, View], **said: Any) -> Any:
-    """`octet.gemm()` of arrays on a device."""
+def run_arrays(
+    grouping: str, arrays: dict[str, Any], views: dict[str, View], key: Any, **said: Any
+) -> Any:
+    """`octet.gemm()` of arrays on a device. key: what to remember the call under, or None."""
     devices = [x.device for x in views.values() if x.device != ANY_DEVICE]
     context = default_context(devices[0] if devices else 0)
     problem = problem_of(grouping, views, **said)
-    named = {name: views.get(name, x) for name, x in arrays.items()}
-    return context.gemm(problem, named.pop("a"), named.pop("b"), named.pop("sfa"),
-                        named.pop("sfb"), named.pop("out"), **named)  # fmt: skip
+    args = context._gemm(problem, {**arrays, **views}, None)
+    if key is not None and not args.raw.workspace:
+        _cache.remember(key, _cache.Call(context, problem, arrays, args))
+    return args.out

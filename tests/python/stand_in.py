@@ -4,6 +4,7 @@ Kernels become the CPU backend, which gives the same bits; streams and contexts 
 are written down. So everything the package does for arrays on a device is tested without one.
 """
 
+import collections
 import ctypes
 import types
 
@@ -112,15 +113,17 @@ class Array:
         }
 
 
+Device = collections.namedtuple("Device", "type index")
+
+
 class Tensor:
     """A tensor as PyTorch shows them."""
 
     layout = "torch.strided"
-    dtypes = {}
 
     def __init__(self, array, device=("cuda", 0)):
         self.array = array
-        self.device = types.SimpleNamespace(type=device[0], index=device[1])
+        self.device = Device(*device)
         self.dtype = f"torch.{array.dtype.name}"
         self.recorded = []
 
@@ -130,6 +133,9 @@ class Tensor:
 
     def stride(self):
         return tuple(b // self.array.itemsize for b in self.array.strides)
+
+    def get_device(self):
+        return -1 if self.device.type == "cpu" else self.device.index
 
     def data_ptr(self):
         return self.array.ctypes.data
