@@ -1,0 +1,218 @@
+"""Other people's arrays as pointers, shapes and strides; nothing is ever copied.
+
+`view()` takes NumPy arrays (dtypes of ml_dtypes included), PyTorch tensors, and whatever else has
+`__array_interface__` or `__cuda_array_interface__` (CuPy, JAX on a device). It imports none of
+these packages. FP8 and BF16 may also lie in uint8 and uint16, where the call says what they are.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ._library import refusal
+from .errors import InvalidArgument
+
+# A type of octet.h -> the dtype that is it, and the one that may hold its bits.
+NATURAL = {
+    "e4m3": "float8_e4m3fn",
+    "bf16": "bfloat16",
+    "f16": "float16",
+    "f32": "float32",
+    "i32": "int32",
+    "i64": "int64",
+    "ue8m0": "float8_e8m0fnu",
+}
+RAW = {"e4m3": "uint8", "bf16": "uint16", "f16": "uint16", "ue8m0": "uint8"}
+_TYPE_OF = {dtype: kind for kind, dtype in NATURAL.items()}
+# typestr without its byte order, for objects without a dtype.
+_TYPESTRS = {
+    "f4": "float32", "f2": "float16", "i4": "int32", "i8": "int64", "u1": "uint8", "u2": "uint16"
+}  # fmt: skip
+HOST = -1  # View.device of host memory
+ANY_DEVICE = -2  # on a device, which does not say what number it has
+
+
+class View:
+    """Memory of somebody's array. Strides count elements."""
+
+    __slots__ = ("device", "dtype", "name", "owner", "pointer", "readonly", "shape", "stream",
+                 "strides")  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        owner: Any,
+        pointer: int,
+        dtype: str,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        readonly: bool = False,
+        device: int = HOST,
+        stream: int | None = None,
+    ) -> None:
+        self.name = name
+        self.owner = owner
+        self.pointer = pointer
+        self.dtype = dtype
+        self.shape = shape
+        # A stride that is never followed may be anything; 1 disturbs nobody.
+        self.strides = tuple(1 if n <= 1 else s for n, s in zip(shape, strides))
+        self.readonly = readonly
+        self.device = device
+        self.stream = stream
+
+    @property
+    def on_device(self) -> bool:
+        return self.device != HOST
+
+    def wrong(self, want: str) -> InvalidArgument:
+        """A sentence about the shape."""
+        return InvalidArgument(f"{self.name} has shape {list(self.shape)}: must be {want}")
+
+    def expect_type(self, kind: str) -> View:
+        """Itself, if the elements are of that type, or bits that can be read as it."""
+        if self.dtype not in (NATURAL[kind], RAW.get(kind)):
+            want = NATURAL[kind] + (f" or {RAW[kind]}" if kind in RAW else "")
+            raise InvalidArgument(f"{self.name} has dtype {self.dtype}: must be {want}")
+        return self
+
+    def infer_type(self, kinds: tuple[str, ...], said: str | None, parameter: str) -> str:
+        """The type of the elements; `said` is what the caller says they are, or None."""
+        if said is not None:
+            if said not in kinds:
+                raise refusal(parameter, said, "must be " + " or ".join(map(repr, kinds)))
+            self.expect_type(said)
+            return said
+        kind = _TYPE_OF.get(self.dtype)
+        if kind in kinds:
+            return kind
+        raw = [k for k in kinds if RAW.get(k) == self.dtype]
+        if raw and parameter:
+            raise InvalidArgument(
+                f"{self.name} has dtype {self.dtype}: say {parameter}={raw[0]!r} to have its bits "
+                "read as that"
+            )
+        want = " or ".join(NATURAL[k] for k in kinds)
+        raise InvalidArgument(f"{self.name} has dtype {self.dtype}: must be {want}")
+
+    def expect_writable(self) -> View:
+        if self.readonly:
+            raise InvalidArgument(f"{self.name} is read-only: must be writable, results go there")
+        return self
+
+
+def _from_torch(name: str, tensor: Any) -> View:
+    device = tensor.device
+    if device.type not in ("cpu", "cuda"):
+        raise InvalidArgument(f"{name} is on device {device}: must be on the CPU or a CUDA device")
+    if str(tensor.layout) != "torch.strided":
+        raise InvalidArgument(f"{name} has layout {tensor.layout}: must be torch.strided")
+    ordinal = HOST if device.type == "cpu" else ANY_DEVICE if device.index is None else device.index
+    return View(
+        name, tensor, tensor.data_ptr(), str(tensor.dtype).rpartition(".")[2],
+        tuple(tensor.shape), tuple(tensor.stride()), False, ordinal,
+    )  # fmt: skip
+
+
+def _dtype_name(name: str, array: Any, typestr: str) -> str:
+    if typestr[:1] == (">" if sys.byteorder == "little" else "<"):
+        raise InvalidArgument(f"{name} has dtype {typestr}: must be in the machine's byte order")
+    dtype = getattr(array, "dtype", None)
+    if dtype is None:
+        return _TYPESTRS.get(typestr[1:], typestr)
+    return str(getattr(dtype, "name", dtype))
+
+
+def _from_interface(name: str, array: Any, interface: Any, on_device: bool) -> View:
+    dtype = _dtype_name(name, array, interface["typestr"])
+    shape = tuple(interface["shape"])
+    size = int(interface["typestr"][2:])
+    strides = interface.get("strides")
+    if strides is None:
+        counted = []
+        step = 1
+        for n in reversed(shape):
+            counted.append(step)
+            step *= n
+        strides = tuple(reversed(counted))
+    else:
+        if any(n > 1 and b % size for n, b in zip(shape, strides)):
+            raise InvalidArgument(
+                f"{name} has strides of {list(strides)} bytes: must be multiples of its elements' "
+                f"{size} bytes"
+            )
+        strides = tuple(b // size for b in strides)
+    if interface.get("mask") is not None:
+        raise InvalidArgument(f"{name} has a mask: must be without one")
+    pointer, readonly = interface["data"]
+    ordinal, stream = HOST, None
+    if on_device:
+        device = getattr(array, "device", None)
+        number = getattr(device, "local_hardware_id", getattr(device, "id", None))  # JAX, CuPy
+        ordinal = number if isinstance(number, int) else ANY_DEVICE
+        stream = interface.get("stream")
+    return View(name, array, pointer or 0, dtype, shape, strides, bool(readonly), ordinal, stream)
+
+
+def is_torch(array: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, getattr(torch, "Tensor", ()))
+
+
+def is_number(x: Any) -> bool:
+    """Whether it is a number, NumPy's own too: those lend no memory that lasts."""
+    numpy = sys.modules.get("numpy")
+    return isinstance(x, (int, float)) or (
+        numpy is not None and isinstance(x, getattr(numpy, "number", ()))
+    )
+
+
+def view(name: str, array: Any) -> View:
+    """The memory of an array, under the name that sentences call it by."""
+    if isinstance(array, View):
+        return array
+    if is_torch(array):
+        return _from_torch(name, array)
+    interface = getattr(array, "__cuda_array_interface__", None)
+    if interface is not None:
+        return _from_interface(name, array, interface, True)
+    interface = None if is_number(array) else getattr(array, "__array_interface__", None)
+    if interface is not None:
+        return _from_interface(name, array, interface, False)
+    raise refusal(
+        name, array,
+        "must be an array (NumPy, PyTorch, or one with __array_interface__ or "
+        "__cuda_array_interface__)",
+    )  # fmt: skip
+
+
+def allocate(like: View, kind: str, shape: tuple[int, ...], zeros: bool) -> Any:
+    """A new array where `like` is, of the same framework: PyTorch's, else NumPy's on the host.
+
+    BF16 and e4m3 in NumPy are those of ml_dtypes; without that package, uint16 and uint8.
+    """
+    dtype = NATURAL[kind]
+    if is_torch(like.owner):
+        torch = sys.modules["torch"]
+        make = torch.zeros if zeros else torch.empty
+        return make(shape, dtype=getattr(torch, dtype), device=like.owner.device)
+    if like.on_device:
+        raise InvalidArgument(
+            f"out is None: must be given, as {like.name} is no PyTorch tensor on the device"
+        )
+    import numpy
+
+    return (numpy.zeros if zeros else numpy.empty)(shape, dtype=numpy_dtype(kind))
+
+
+def numpy_dtype(kind: str) -> Any:
+    import numpy
+
+    if kind in ("e4m3", "bf16", "ue8m0"):
+        try:
+            import ml_dtypes
+        except ImportError:
+            return numpy.dtype(RAW[kind])
+        return numpy.dtype(getattr(ml_dtypes, NATURAL[kind], RAW[kind]))  # e8m0 is newer
+    return numpy.dtype(NATURAL[kind])

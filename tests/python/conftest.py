@@ -1,0 +1,39 @@
+"""Tests of the Python package against a library that was built, not installed.
+
+OCTET_LIBRARY names the shared library (the default is the release build's); the package itself
+reads no environment.
+"""
+
+import os
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIBRARY = os.environ.get("OCTET_LIBRARY", str(ROOT / "build" / "release" / "liboctet.so"))
+sys.path.insert(0, str(ROOT / "python"))
+
+import octet  # noqa: E402
+
+octet.load_library(LIBRARY)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "gpu: needs an NVIDIA Hopper device and PyTorch")
+
+
+def pytest_terminal_summary(terminalreporter):
+    skipped = [r for r in terminalreporter.stats.get("skipped", []) if "gpu" in r.keywords]
+    if skipped:
+        terminalreporter.write_line(f"GPU TESTS SKIPPED: {len(skipped)} ({skipped[0].longrepr[2]})")
+
+
+@pytest.fixture(scope="session")
+def root():
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def library():
+    return LIBRARY

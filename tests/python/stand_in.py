@@ -1,0 +1,165 @@
+"""A device of our own making: the real library, with the driver's part played in host memory.
+
+Kernels become the CPU backend, which gives the same bits; streams and contexts become numbers that
+are written down. So everything the package does for arrays on a device is tested without one.
+"""
+
+import collections
+import ctypes
+import types
+
+import numpy as np
+
+from octet import _structs
+
+
+class Library:
+    """liboctet.so, but for octet_cuda_*."""
+
+    def __init__(self, real):
+        self.real = real
+        self.calls = []  # (name, stream) of every launch
+        self.prepared = []
+        self.bound = {}
+        self.alive = set()
+        self.numbers = iter(range(0x1000, 0x9000, 16))
+        self.refuse = 0
+
+    def __getattr__(self, name):
+        if not name.startswith("octet_cuda_"):
+            return getattr(self.real, name)
+        raise AttributeError(name)
+
+    def _new(self, out):
+        number = next(self.numbers)
+        ctypes.cast(out, ctypes.POINTER(ctypes.c_void_p))[0] = number
+        self.alive.add(number)
+        return 0
+
+    def octet_cuda_context_create(self, ordinal, out):
+        return self._new(out)
+
+    def octet_cuda_context_destroy(self, context):
+        self.alive.remove(context.value)
+
+    def octet_cuda_context_device(self, context, out):
+        return self.real.octet_device_preset(b"h200", out)
+
+    def octet_cuda_prepare(self, context, plans, count):
+        self.prepared += [plans[i].kernel for i in range(count)]
+        return 0
+
+    def _launch(self, plan, args, name, stream):
+        self.calls.append((name, stream))
+        return self.refuse or self.real.octet_cpu_run(plan, args, None, None)
+
+    def octet_cuda_run(self, context, plan, args, stream):
+        return self._launch(plan, args, "run", stream)
+
+    def octet_cuda_gemm(self, context, problem, args, stream):
+        plan, device = _structs.octet_gemm_plan(), _structs.octet_device_spec()
+        self.octet_cuda_context_device(context, ctypes.byref(device))
+        code = self.real.octet_plan_gemm(problem, ctypes.byref(device), ctypes.byref(plan))
+        return code or self._launch(ctypes.byref(plan), args, "gemm", stream)
+
+    def octet_cuda_bind(self, context, plan, args, out):
+        code = self.real.octet_check(plan, args)
+        if code:
+            return code
+        self._new(out)
+        number = ctypes.cast(out, ctypes.POINTER(ctypes.c_void_p))[0]
+        self.bound[number] = (
+            _structs.octet_gemm_plan.from_buffer_copy(plan._obj),
+            _structs.octet_gemm_args.from_buffer_copy(args._obj),
+        )
+        return 0
+
+    def octet_cuda_rebind(self, context, bound, args):
+        plan, _ = self.bound[bound.value]
+        code = self.real.octet_check(ctypes.byref(plan), args)
+        if not code:
+            copy = _structs.octet_gemm_args.from_buffer_copy(args._obj)
+            self.bound[bound.value] = (plan, copy)
+        return code
+
+    def octet_cuda_run_bound(self, context, bound, stream):
+        plan, args = self.bound[bound.value]
+        return self._launch(ctypes.byref(plan), ctypes.byref(args), "bound", stream)
+
+    def octet_cuda_bound_destroy(self, bound):
+        self.alive.remove(bound.value)
+
+
+class Array:
+    """An array of a framework like CuPy: what the interface says, and a device with a number."""
+
+    def __init__(self, array, device=0, stream=None, readonly=False):
+        self.array = array
+        self.dtype = array.dtype
+        self.device = types.SimpleNamespace(id=device)
+        self.stream = stream
+        self.readonly = readonly
+
+    @property
+    def __cuda_array_interface__(self):
+        strides = None if self.array.flags.c_contiguous else self.array.strides
+        return {
+            "data": (self.array.ctypes.data, self.readonly),
+            "shape": self.array.shape,
+            "typestr": self.array.dtype.str,
+            "strides": strides,
+            "stream": self.stream,
+            "version": 3,
+        }
+
+
+Device = collections.namedtuple("Device", "type index")
+
+
+class Tensor:
+    """A tensor as PyTorch shows them."""
+
+    layout = "torch.strided"
+
+    def __init__(self, array, device=("cuda", 0)):
+        self.array = array
+        self.device = Device(*device)
+        self.dtype = f"torch.{array.dtype.name}"
+        self.recorded = []
+
+    @property
+    def shape(self):
+        return self.array.shape
+
+    def stride(self):
+        return tuple(b // self.array.itemsize for b in self.array.strides)
+
+    def get_device(self):
+        return -1 if self.device.type == "cpu" else self.device.index
+
+    def data_ptr(self):
+        return self.array.ctypes.data
+
+    def record_stream(self, stream):
+        self.recorded.append(stream)
+
+
+def torch(current):
+    """A module like PyTorch. current: list of one number, the current stream."""
+    import ml_dtypes
+
+    def make(shape, dtype, device, value):
+        shape = (shape,) if isinstance(shape, int) else shape
+        memory = np.full(shape, value, np.uint8 if dtype == "uint8" else dtype)
+        return Tensor(memory, (device.type, device.index))
+
+    return types.SimpleNamespace(
+        Tensor=Tensor,
+        bfloat16=ml_dtypes.bfloat16,
+        float16=np.float16,
+        float32=np.float32,
+        uint8="uint8",
+        empty=lambda shape, dtype, device: make(shape, dtype, device, 77),
+        zeros=lambda shape, dtype, device: make(shape, dtype, device, 0),
+        _C=types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: current[0]),
+    )
