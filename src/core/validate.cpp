@@ -1,5 +1,6 @@
 // Names what is wrong with grouping metadata and scales in host memory; see check.h. A run never
 // needs this: it clamps. This is for the person who wonders why a group came out empty.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -74,7 +75,8 @@ Status validate_aligned(const octet_gemm_problem& p, const octet_gemm_args& args
     const int64_t end = index_at(args.group_ends, OCTET_I32, g);
     if (end < 0 || end > args.a.rows) return bad_offset("group_ends", g, end, args.a.rows);
     if (end < start) return decreasing("group_ends", g, end, start);
-    start = round_up(end, p.alignment);
+    // As a run has it: a group never starts beyond the rows there are.
+    start = std::min(round_up(end, p.alignment), args.a.rows);
   }
   return {};
 }

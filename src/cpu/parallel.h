@@ -7,7 +7,6 @@
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -19,9 +18,9 @@ inline int thread_count(int wanted) {
 }
 
 // Runs body(worker) for worker 0 .. workers-1, worker 0 on the calling thread. If the system
-// refuses a thread the caller does its work: the body must not depend on workers running at the
-// same time. The first exception is rethrown after all have ended. Returns the threads that there
-// were, the calling one included.
+// refuses a thread, or memory for one, the caller does its work: the body must not depend on
+// workers running at the same time. The first exception is rethrown after all have ended. Returns
+// the threads that there were, the calling one included.
 template <typename Body>
 int parallel_workers(int workers, const Body& body) {
   std::exception_ptr error;
@@ -36,16 +35,18 @@ int parallel_workers(int workers, const Body& body) {
   };
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(std::max(0, workers - 1)));
-  std::vector<int> left_over;
-  for (int worker = 1; worker < workers; ++worker) {
+  // NOTE: nothing may leave this function while a thread runs, or the process is terminated: what
+  // can throw here is caught, also the allocation inside std::thread.
+  int next = 1;
+  for (; next < workers; ++next) {
     try {
-      threads.emplace_back(guarded, worker);
-    } catch (const std::system_error&) {
-      left_over.push_back(worker);
+      threads.emplace_back(guarded, next);
+    } catch (const std::exception&) {
+      break;  // the next one would be refused too
     }
   }
   guarded(0);
-  for (const int worker : left_over) guarded(worker);
+  for (; next < workers; ++next) guarded(next);
   for (std::thread& thread : threads) thread.join();
   if (error) std::rethrow_exception(error);
   return 1 + static_cast<int>(threads.size());

@@ -302,7 +302,10 @@ TEST(BadMetadata, ValidateNamesEveryValueThatIsClamped) {
     for (int64_t g = 0; g < p.groups && p.grouping == OCTET_ALIGNED && !clamped; ++g) {
       const int64_t end = i32(c.group_ends, g);
       clamped |= end < before || end > args.a.rows;
-      if (!clamped) before = (end + p.alignment - 1) / p.alignment * p.alignment;
+      // A group starts nowhere beyond the rows there are.
+      if (!clamped) {
+        before = std::min((end + p.alignment - 1) / p.alignment * p.alignment, args.a.rows);
+      }
     }
     for (int64_t g = 0; g < p.groups && p.grouping == OCTET_K_GROUPED && !clamped; ++g) {
       const int64_t start = p.packed ? before : idx(c.group_offsets, g);
@@ -330,6 +333,23 @@ TEST(BadMetadata, ValidateNamesEveryValueThatIsClamped) {
   }
   EXPECT_GT(bad, 1000);
   EXPECT_GT(good, 1000);
+}
+
+// Rows need not be padded behind the last group: an empty one after it starts where they end.
+TEST(BadMetadata, AnEmptyLastGroupOfUnpaddedRowsIsRight) {
+  octet_gemm_problem p;
+  ASSERT_TRUE(oct::core::parse_problem("aligned_g2m5n64k128_f32", p).ok());
+  HostCase c(p);
+  octet_gemm_args args = c.args();
+  args.a.rows = args.d.rows = 5;
+  const auto validated = [&](int32_t first, int32_t second) {
+    const int32_t ends[] = {first, second};
+    args.group_ends = ends;
+    return oct::core::validate(cpu_plan(p), args).message();
+  };
+  EXPECT_EQ(validated(5, 5), "");
+  EXPECT_NE(validated(5, 4), "");
+  EXPECT_NE(validated(5, 6), "");
 }
 
 // An empty operand may be null and its strides anything: nothing of it is followed.

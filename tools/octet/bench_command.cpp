@@ -7,12 +7,14 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "bench.h"
 #include "bench_floor.h"
 #include "bench_layout.h"
 #include "cases_file.h"
 #include "commands.h"
+#include "complain.h"
 #include "device_memory.h"
 
 namespace octet::tool {
@@ -73,9 +75,12 @@ void collect_problems(BenchRequest& request) {
 int dry_run(const BenchOptions& options) {
   auto device = cuda::device_spec(options.device);
   if (!device.ok()) device = DeviceSpec::preset("h200");
-  fmt::print("{:<32} {:>9} {:>5} {:>9} {:>9}  {}\n", "problem", "floor us", "sets", "MB a set",
-             "launches", "plan");
+  if (!options.json) {
+    fmt::print("{:<32} {:>9} {:>5} {:>9} {:>9}  {}\n", "problem", "floor us", "sets", "MB a set",
+               "launches", "plan");
+  }
   int refused = 0;
+  nlohmann::json report = nlohmann::json::array();
   for (const GemmProblem& problem : options.problems) {
     try {
       const OperandLayout x = layout_of(problem);
@@ -83,15 +88,25 @@ int dry_run(const BenchOptions& options) {
       const std::int64_t bytes =
           x.a.bytes + x.b.bytes + x.sfa.bytes + x.sfb.bytes + x.c.bytes + x.d.bytes + x.bias.bytes;
       for (const ChosenPlan& chosen : choose_plans(options, problem, device.value())) {
+        const auto launches = launches_for(floor, x.sets);
+        if (options.json) {
+          report.push_back({{"problem", problem.to_string()},
+                            {"floor_us", floor},
+                            {"sets", x.sets},
+                            {"bytes_a_set", bytes},
+                            {"launches", launches},
+                            {"plan", chosen.plan.to_string()}});
+          continue;
+        }
         fmt::print("{:<32} {:>9.2f} {:>5} {:>9.2f} {:>9}  {}\n", problem.to_string(), floor, x.sets,
-                   static_cast<double>(bytes) * 1e-6, launches_for(floor, x.sets),
-                   kernel_and_split(chosen.plan));
+                   static_cast<double>(bytes) * 1e-6, launches, kernel_and_split(chosen.plan));
       }
     } catch (const Error& error) {
       ++refused;
-      fmt::print(stderr, "octet: {}\n", error.what());
+      complain("octet: {}\n", error.what());
     }
   }
+  if (options.json) fmt::print("{}\n", report.dump(2));
   return refused > 0 ? kBadInput : kRight;
 }
 
@@ -106,11 +121,11 @@ int run_bench(BenchRequest request) {
     if (request.host_cost) return bench_host_cost(options);
     return bench_problems(options);
   } catch (const DeviceError& error) {
-    fmt::print(stderr, "octet: {}\n", error.what());
+    complain("octet: {}\n", error.what());
     return kNoDevice;
   } catch (const Error& error) {
     const bool input = error.code() == OCTET_INVALID_ARGUMENT || error.code() == OCTET_UNSUPPORTED;
-    fmt::print(stderr, "octet: {}\n", error.what());
+    complain("octet: {}\n", error.what());
     return input ? kBadInput : kNoDevice;
   }
 }
@@ -123,7 +138,9 @@ Command add_bench(CLI::App& app) {
   BenchOptions& options = request->options;
   bench->add_option("problem", request->texts, "problem strings, e.g. dense_m4096n4096k7168");
   bench->add_option("--file", request->file, "file of problem strings, one a line");
-  bench->add_option("--device", options.device, "ordinal of the device")->capture_default_str();
+  bench->add_option("--device", options.device, "number of the device, from 0")
+      ->check(CLI::Range(0, 1023))
+      ->capture_default_str();
   bench->add_option("--csv", options.csv, "write the results here, row by row");
   bench->add_flag("--json", options.json, "print JSON");
   bench->add_option("--force", request->force,
@@ -139,6 +156,7 @@ Command add_bench(CLI::App& app) {
   bench->add_flag("!--no-fast-accumulation", options.fast_accumulation,
                   "cuBLASLt's per-tensor arm with its slower, more accurate accumulation");
   bench->add_option("--seconds", options.seconds, "begin no further problem after so many")
+      ->check(finite_number)
       ->check(CLI::NonNegativeNumber);
   auto* chain = bench
                     ->add_option("--chain", request->chain_rows,

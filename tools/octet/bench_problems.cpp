@@ -9,6 +9,7 @@
 #include "bench.h"
 #include "bench_floor.h"
 #include "bench_session.h"
+#include "complain.h"
 
 namespace octet::tool {
 namespace {
@@ -59,7 +60,7 @@ class ProblemBench {
         }
         ++refused_;
         csv_.comment("refused", error.what());
-        fmt::print(stderr, "octet: {}\n", error.what());
+        complain("octet: {}\n", error.what());
       }
     }
     if (interrupted != 0) stopped("interrupted");
@@ -142,15 +143,15 @@ class ProblemBench {
   void progress(std::size_t index, const std::string& problem) const {
     const std::size_t count = options_.problems.size();
     if (isatty(STDERR_FILENO) != 0 && options_.json) {
-      fmt::print(stderr, "\r[{}/{}] {:<40}", index + 1, count, problem);
+      complain("\r[{}/{}] {:<40}", index + 1, count, problem);
     } else if (isatty(STDOUT_FILENO) == 0) {
-      fmt::print(stderr, "[{}/{}] {}\n", index + 1, count, problem);
+      complain("[{}/{}] {}\n", index + 1, count, problem);
     }
   }
 
   void stopped(const std::string& why) {
     csv_.comment("stopped", why);
-    fmt::print(stderr, "octet: stopped: {}\n", why);
+    complain("octet: stopped: {}\n", why);
   }
 
   const BenchOptions& options_;

@@ -2,14 +2,15 @@
 #include <fmt/format.h>
 
 #include "bench.h"
+#include "complain.h"
 
 namespace octet::tool {
 namespace {
 
 int refuse() {
-  fmt::print(stderr,
-             "octet: this build has no kernels, so there is nothing to time: build it where nvcc "
-             "is installed (--dry-run shows what would be timed)\n");
+  complain(
+      "octet: this build has no kernels, so there is nothing to time: build it where nvcc "
+      "is installed (--dry-run shows what would be timed)\n");
   return 3;
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "commands.h"
+#include "complain.h"
 #include "device_memory.h"
 #include "devices.h"
 #include "octet/octet.hpp"
@@ -38,7 +39,7 @@ int run(int argc, char** argv) {
       known = known || command.app->get_name() == first;
     }
     if (!known) {
-      fmt::print(stderr, "octet: subcommand \"{}\": must be one of {}\n", first, names);
+      complain("octet: subcommand \"{}\": must be one of {}\n", first, names);
       return kBadInput;
     }
     // CLI11's own codes would collide with ours.
@@ -46,7 +47,7 @@ int run(int argc, char** argv) {
   }
 
   const auto fail = [](const std::exception& error, ExitCode code) {
-    fmt::print(stderr, "octet: {}\n", error.what());
+    complain("octet: {}\n", error.what());
     return code;
   };
   try {
@@ -64,6 +65,7 @@ int run(int argc, char** argv) {
     const bool device = error.code() == OCTET_DEVICE_ERROR || error.code() == OCTET_OUT_OF_MEMORY;
     return fail(error, device ? kCheckFailed : kBadInput);
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) return kRight;  // main() says that the output is lost
     return fail(error, kBadInput);
   }
 }
@@ -76,6 +78,6 @@ int main(int argc, char** argv) {
   std::cout.flush();
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout;
   if (!lost || code != kRight) return code;
-  fmt::print(stderr, "octet: standard output could not be written\n");
+  complain("octet: standard output could not be written\n");
   return kCheckFailed;
 }

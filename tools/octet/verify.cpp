@@ -203,6 +203,7 @@ Command add_verify(CLI::App& app) {
       ->check(CLI::Range(0, 1023))
       ->capture_default_str();
   verify->add_option("--seconds", options->seconds, "stop after so long")
+      ->check(finite_number)
       ->check(CLI::Range(1.0, 86400.0))
       ->capture_default_str();
   verify->add_option("--kernel", options->kernel, "only kernels whose name contains this");

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "commands.h"
+#include "complain.h"
 #include "devices.h"
 #include "kernel_tile.h"
 
@@ -99,15 +100,15 @@ void VerifyReport::tell(const std::string& where, const std::string& message,
 }
 
 void VerifyReport::clear_progress() const {
-  if (shows_progress_) fmt::print(stderr, "\r\033[K");
+  if (shows_progress_) complain("\r\033[K");
 }
 
 void VerifyReport::show_progress() {
   constexpr double kInterval = 0.2;
   if (!shows_progress_ || seconds() - shown_at_ < kInterval) return;
   shown_at_ = seconds();
-  fmt::print(stderr, "\r\033[Kshape {} of {}: {} problems compared, {} mismatches, {:.0f} s",
-             shapes_done_ + 1, shapes_, problems_, mismatches_, seconds());
+  complain("\r\033[Kshape {} of {}: {} problems compared, {} mismatches, {:.0f} s",
+           shapes_done_ + 1, shapes_, problems_, mismatches_, seconds());
   std::fflush(stderr);
 }
 

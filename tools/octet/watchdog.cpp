@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "commands.h"
+#include "complain.h"
 
 namespace octet::tool {
 
@@ -30,7 +31,7 @@ void Watchdog::step(std::string doing) {
 
 void Watchdog::give_up(const std::string& doing, double seconds) {
   std::fflush(stdout);
-  fmt::print(stderr, "\noctet: {}: not done after {:.3g} s, so it hangs\n", doing, seconds);
+  complain("\noctet: {}: not done after {:.3g} s, so it hangs\n", doing, seconds);
   std::_Exit(kCheckFailed);
 }
 
