@@ -1,4 +1,4 @@
-"""Octet: matrix multiplication in FP8 with fine-grained scales, to the bit of Hopper's tensor cores.
+"""Octet: FP8 matrix multiplication with fine-grained scales, to the bit of Hopper's tensor cores.
 
     import octet
 

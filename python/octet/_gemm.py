@@ -209,7 +209,7 @@ def gemm_kgrouped(
     )
 
 
-# `more` of the grouped forms, besides c and bias: all of them, in one order, make the key of a call.
+# `more` of the grouped forms, besides c and bias; in one order, for the key of a call.
 _OPTIONS = {"granularity": None, "split": 0, "batch_invariant": False, "expected_m": None}
 
 

@@ -1,4 +1,4 @@
-"""Arrays -> the problem that they are: types, scale granularity, layouts and sizes read off them."""
+"""Arrays -> the problem that they are: types, granularity, layouts and sizes are read off them."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from ._library import check, encode, lib, refusal
 _T = TypeVar("_T", bound="_Value")
 
 
-class Integer:
-    """A read-only number of a struct, under its C name."""
+class Field:
+    """A read-only field of a struct, under its C name. Asked of the class it is itself."""
 
     def __init__(self, doc: str) -> None:
         self.__doc__ = doc
@@ -26,14 +26,22 @@ class Integer:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, value: Any, owner: type | None = None) -> int:
-        return self if value is None else getattr(value._raw, self.name)  # type: ignore[return-value]
-
     def __set__(self, value: Any, to: Any) -> None:
         raise AttributeError(
             f"{type(value).__name__}.{self.name} cannot be set: replace({self.name}=...) makes a "
             "changed copy"
         )
+
+    def store(self, raw: ctypes.Structure, to: Any) -> None:
+        raise NotImplementedError
+
+
+class Integer(Field):
+    """A whole number."""
+
+    def __get__(self, value: Any, owner: type | None = None) -> int:
+        found: Any = self if value is None else getattr(value._raw, self.name)
+        return found  # type: ignore[no-any-return]
 
     def store(self, raw: ctypes.Structure, to: Any) -> None:
         try:
@@ -45,23 +53,25 @@ class Integer:
             raise refusal(self.name, number, "must fit the field of octet.h")
 
 
-class Flag(Integer):
-    """A read-only yes or no."""
+class Flag(Field):
+    """A yes or no."""
 
     def __get__(self, value: Any, owner: type | None = None) -> bool:
-        return self if value is None else bool(getattr(value._raw, self.name))  # type: ignore[return-value]
+        found: Any = self if value is None else bool(getattr(value._raw, self.name))
+        return found  # type: ignore[no-any-return]
 
     def store(self, raw: ctypes.Structure, to: Any) -> None:
-        if to not in (0, 1):
+        if not isinstance(to, int) or to not in (0, 1):
             raise refusal(self.name, to, "must be True or False")
         setattr(raw, self.name, int(to))
 
 
-class Number(Integer):
-    """A read-only floating-point number."""
+class Number(Field):
+    """A floating-point number."""
 
-    def __get__(self, value: Any, owner: type | None = None) -> float:  # type: ignore[override]
-        return self if value is None else getattr(value._raw, self.name)  # type: ignore[return-value]
+    def __get__(self, value: Any, owner: type | None = None) -> float:
+        found: Any = self if value is None else getattr(value._raw, self.name)
+        return found  # type: ignore[no-any-return]
 
     def store(self, raw: ctypes.Structure, to: Any) -> None:
         try:
@@ -70,15 +80,16 @@ class Number(Integer):
             raise refusal(self.name, to, "must be a number") from None
 
 
-class Word(Integer):
-    """A read-only word that stands for a number of an enumeration."""
+class Word(Field):
+    """A word that stands for a number of an enumeration."""
 
     def __init__(self, words: tuple[str, ...], doc: str) -> None:
         super().__init__(doc)
         self.words = words
 
-    def __get__(self, value: Any, owner: type | None = None) -> str:  # type: ignore[override]
-        return self if value is None else self.words[getattr(value._raw, self.name)]  # type: ignore[return-value]
+    def __get__(self, value: Any, owner: type | None = None) -> str:
+        found: Any = self if value is None else self.words[getattr(value._raw, self.name)]
+        return found  # type: ignore[no-any-return]
 
     def store(self, raw: ctypes.Structure, to: Any) -> None:
         setattr(raw, self.name, word_number(self.name, self.words, to))
@@ -104,9 +115,9 @@ class _Value:
         return value
 
     @classmethod
-    def _field(cls, name: str) -> Integer:
+    def _field(cls, name: str) -> Field:
         field = cls.__dict__.get(name)
-        if not isinstance(field, Integer):
+        if not isinstance(field, Field):
             raise TypeError(f"{cls.__name__} has no field {name!r} that can be given")
         return field
 

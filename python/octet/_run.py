@@ -48,7 +48,8 @@ def run_cpu(
     options = s.octet_cpu_options(sizeof(s.octet_cpu_options), int32("threads", threads))
     options.isa = word_number("isa", s.ISAS, isa)
     report = s.octet_cpu_report(sizeof(s.octet_cpu_report))
-    check_code(lib().octet_cpu_run(byref(plan._raw), byref(args.raw), byref(options), byref(report)))
+    p, a = byref(plan._raw), byref(args.raw)
+    check_code(lib().octet_cpu_run(p, a, byref(options), byref(report)))
     return report
 
 

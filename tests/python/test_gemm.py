@@ -232,7 +232,8 @@ def refusals():
     yield "isa = 'mmx': must be 'auto', 'portable'", lambda: octet.cpu.run(
         octet.plan("dense_m8n40k256"), a, b, sfa, sfb, isa="mmx")  # fmt: skip
     yield "group_index is given: must be None in dense problems", lambda: octet.cpu.run(
-        octet.plan("dense_m8n40k256"), a, b, sfa, sfb, group_index=np.zeros(8, np.int32))  # fmt: skip
+        octet.plan("dense_m8n40k256"), a, b, sfa, sfb,
+        group_index=np.zeros(8, np.int32))  # fmt: skip
 
 
 @pytest.mark.parametrize(("sentence", "call"), list(refusals()))

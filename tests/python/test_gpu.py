@@ -1,4 +1,4 @@
-"""On a Hopper device, with PyTorch: the CPU's bits, streams, capture, what a call costs the host."""
+"""On a Hopper device, with PyTorch: the CPU's bits, streams, capture, the host's cost of a call."""
 
 import time
 

@@ -56,7 +56,7 @@ def test_readme_example_runs(root, capsys):
     said = capsys.readouterr().out.splitlines()
     assert float(said[0].split()[1]) < 0.05
     assert said[1].startswith("dense_m64n7168k2048 @ h200: kernel=")
-    assert said[2] == "a has strides [304, 2]: must be 1 in the last dimension (rows are contiguous)"
+    assert said[2].startswith("a has strides [304, 2]: must be 1 in the last dimension")
 
 
 def test_wheel(root, tmp_path):
@@ -65,8 +65,10 @@ def test_wheel(root, tmp_path):
         pytest.skip("scikit-build-core is not installed")
     done = subprocess.run(
         [sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation", "-q",
-         "--disable-pip-version-check", "-w", str(tmp_path), "-C", "cmake.build-type=Debug",
-         "-C", "build-dir=build/wheel-test", "-C", "cmake.define.OCTET_CUDA=off"],
+         "--disable-pip-version-check", "-w", str(tmp_path),
+         "--config-settings=cmake.build-type=Debug",
+         "--config-settings=build-dir=build/wheel-test",
+         "--config-settings=cmake.define.OCTET_CUDA=off"],
         cwd=root, capture_output=True, text=True, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
