@@ -203,13 +203,15 @@ typedef struct octet_gemm_plan {
 OCTET_API octet_code octet_supports(const octet_gemm_problem* problem,
                                     const octet_device_spec* device);
 
-/* Chooses a plan. Pure: depends on its arguments alone. */
+/* Chooses a plan: the cheapest by the cost model, or what was measured (see "tuned tables"). Pure:
+ * depends on its arguments alone. */
 OCTET_API octet_code octet_plan_gemm(const octet_gemm_problem* problem,
                                      const octet_device_spec* device, octet_gemm_plan* plan);
 
-/* The plans that octet_plan_gemm() chooses from, cheapest prediction first: number 0 is its choice.
- * For measuring them beside each other. *count (may be null) receives how many there are, also when
- * `index` is beyond them, which is refused; 0 when the problem itself is refused. */
+/* The plans that octet_plan_gemm() chooses from, cheapest prediction first: number 0 is its choice
+ * where nothing was measured. For measuring them beside each other. *count (may be null) receives
+ * how many there are, also when `index` is beyond them, which is refused; 0 when the problem itself
+ * is refused. */
 OCTET_API octet_code octet_plan_candidate(const octet_gemm_problem* problem,
                                           const octet_device_spec* device, int32_t index,
                                           octet_gemm_plan* plan, int32_t* count);
@@ -228,6 +230,48 @@ OCTET_API int32_t octet_gemm_plan_equal(const octet_gemm_plan* x, const octet_ge
 OCTET_API octet_code octet_plan_explain(const octet_gemm_problem* problem,
                                         const octet_device_spec* device, char* text,
                                         size_t capacity, size_t* needed);
+
+/* --------------------------------------------------------------------------- tuned tables ---- */
+
+/* Choices that were measured on a device (by `octet tune`), as a text of a line for each problem:
+ * docs/tuned-tables.md has the format. A table decides for the very problems it names, whatever
+ * their bias, scale layouts and launch options are; for all others, for another device, and where
+ * the problem fixes its split (`split`, `batch_invariant`) the planner chooses by itself. */
+typedef struct octet_tuned_table octet_tuned_table;
+
+/* Reads a table; refuses, naming the line, whatever does not follow the format. *table is to be
+ * destroyed by the caller. */
+OCTET_API octet_code octet_tuned_table_create(const char* text, octet_tuned_table** table);
+/* Null is fine. */
+OCTET_API_VOID void octet_tuned_table_destroy(octet_tuned_table* table);
+
+/* Adds a choice, or replaces the one of the same problem: the plan's kernel, split and sms,
+ * measured to take plan->predicted_us. The plan is of the table's device. Not while another thread
+ * uses the table. */
+OCTET_API octet_code octet_tuned_table_set(octet_tuned_table* table, const octet_gemm_plan* plan);
+
+/* The table as text. *needed (may be null) receives the bytes it takes, terminating zero included;
+ * with capacity 0 nothing else happens. A text longer than capacity is refused. */
+OCTET_API octet_code octet_tuned_table_print(const octet_tuned_table* table, char* text,
+                                             size_t capacity, size_t* needed);
+
+/* OCTET_OK if every choice of the table is used for plans on the device; else a sentence that names
+ * the first one that is passed over (its kernel is gone, or does not serve the problem), or the
+ * table itself, when it is of another device. */
+OCTET_API octet_code octet_tuned_table_check(const octet_tuned_table* table,
+                                             const octet_device_spec* device);
+
+/* octet_plan_gemm() that asks a table first; null: none. predicted_us of a measured choice is what
+ * was measured. */
+OCTET_API octet_code octet_plan_gemm_tuned(const octet_gemm_problem* problem,
+                                           const octet_device_spec* device,
+                                           const octet_tuned_table* table, octet_gemm_plan* plan);
+
+/* octet_plan_explain() of that plan. */
+OCTET_API octet_code octet_plan_explain_tuned(const octet_gemm_problem* problem,
+                                              const octet_device_spec* device,
+                                              const octet_tuned_table* table, char* text,
+                                              size_t capacity, size_t* needed);
 
 /* ------------------------------------------------------------------------------- arguments ---- */
 
@@ -405,6 +449,11 @@ OCTET_API_VOID void octet_cuda_context_destroy(octet_cuda_context* context);
 /* The device as the planner sees it. */
 OCTET_API octet_code octet_cuda_context_device(const octet_cuda_context* context,
                                                octet_device_spec* device);
+
+/* Gives octet_cuda_gemm() the choices of a table, of which the context keeps a copy; null takes
+ * them away. Plans made before are forgotten. Any thread. */
+OCTET_API octet_code octet_cuda_context_set_table(octet_cuda_context* context,
+                                                  const octet_tuned_table* table);
 
 /* Loads the kernels of `count` plans, a few milliseconds each the first time. */
 OCTET_API octet_code octet_cuda_prepare(octet_cuda_context* context, const octet_gemm_plan* plans,

@@ -157,6 +157,48 @@ inline Result<GemmPlan> plan_gemm(const GemmProblem& problem, const DeviceSpec& 
   return {code, plan};
 }
 
+// Choices that were measured on a device, which planning asks first; see "tuned tables" in octet.h
+// and docs/tuned-tables.md. Owned.
+class TunedTable {
+ public:
+  static Result<TunedTable> parse(const std::string& text) {
+    octet_tuned_table* handle = nullptr;
+    const octet_code code = octet_tuned_table_create(detail::without_zeros(text).c_str(), &handle);
+    TunedTable table;
+    table.handle_.reset(handle);
+    return {code, std::move(table)};
+  }
+  std::string to_string() const {
+    std::size_t needed = 0;
+    Status(octet_tuned_table_print(get(), nullptr, 0, &needed)).value();
+    std::string text(needed, 0);
+    Status(octet_tuned_table_print(get(), text.data(), needed, nullptr)).value();
+    text.resize(needed - 1);
+    return text;
+  }
+  // The plan's choice, measured to take plan.predicted_us.
+  Status set(const GemmPlan& plan) { return Status(octet_tuned_table_set(handle_.get(), &plan)); }
+  // Names the first choice that is passed over on the device.
+  Status check(const DeviceSpec& device) const {
+    return Status(octet_tuned_table_check(get(), &device));
+  }
+  const octet_tuned_table* get() const noexcept { return handle_.get(); }
+
+ private:
+  TunedTable() = default;
+  struct Destroy {
+    void operator()(octet_tuned_table* table) const noexcept { octet_tuned_table_destroy(table); }
+  };
+  std::unique_ptr<octet_tuned_table, Destroy> handle_;
+};
+
+inline Result<GemmPlan> plan_gemm(const GemmProblem& problem, const DeviceSpec& device,
+                                  const TunedTable& table) {
+  GemmPlan plan;
+  const octet_code code = octet_plan_gemm_tuned(&problem, &device, table.get(), &plan);
+  return {code, plan};
+}
+
 // The plans that plan_gemm() chooses from, cheapest prediction first, at most `most` of them.
 inline Result<std::vector<GemmPlan>> plan_candidates(const GemmProblem& problem,
                                                      const DeviceSpec& device, std::int32_t most) {
@@ -171,14 +213,16 @@ inline Result<std::vector<GemmPlan>> plan_candidates(const GemmProblem& problem,
   return {OCTET_OK, std::move(plans)};
 }
 
-// The planner's reasons, for people.
-inline Result<std::string> explain(const GemmProblem& problem, const DeviceSpec& device) {
+// The planner's reasons, for people; of the plan that a table gives, unless it is null.
+inline Result<std::string> explain(const GemmProblem& problem, const DeviceSpec& device,
+                                   const TunedTable* table = nullptr) {
+  const octet_tuned_table* const handle = table == nullptr ? nullptr : table->get();
   std::string text;
   std::size_t needed = 0;
-  octet_code code = octet_plan_explain(&problem, &device, nullptr, 0, &needed);
+  octet_code code = octet_plan_explain_tuned(&problem, &device, handle, nullptr, 0, &needed);
   if (code == OCTET_OK) {
     text.resize(needed);
-    code = octet_plan_explain(&problem, &device, text.data(), text.size(), nullptr);
+    code = octet_plan_explain_tuned(&problem, &device, handle, text.data(), text.size(), nullptr);
     text.resize(needed - 1);
   }
   return {code, std::move(text)};
@@ -323,6 +367,11 @@ class Context {
     DeviceSpec device;
     const octet_code code = octet_cuda_context_device(handle_.get(), &device);
     return {code, device};
+  }
+  // Measured choices for gemm(), of which the context keeps a copy; null takes them away.
+  Status set_table(const TunedTable* table) {
+    return Status(
+        octet_cuda_context_set_table(handle_.get(), table == nullptr ? nullptr : table->get()));
   }
   // Loads the kernel of a plan, or of `count` plans; a few milliseconds each the first time.
   Status prepare(const GemmPlan& plan) { return prepare(&plan, 1); }

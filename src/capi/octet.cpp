@@ -2,7 +2,6 @@
 // a sentence. Nothing is thrown across this border and nothing is decided here.
 #include "octet/octet.h"
 
-#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -179,19 +178,6 @@ octet_code octet_supports(const octet_gemm_problem* problem, const octet_device_
   });
 }
 
-octet_code octet_plan_gemm(const octet_gemm_problem* problem, const octet_device_spec* device,
-                           octet_gemm_plan* plan) {
-  return guarded([&]() -> Status {
-    if (problem == nullptr) return null("problem", "an octet_gemm_problem");
-    if (device == nullptr) return null("device", "an octet_device_spec");
-    if (plan == nullptr) return null("plan", "an octet_gemm_plan");
-    octet_gemm_plan made;
-    if (Status s = oct::plan::plan_gemm(*problem, *device, made); !s.ok()) return s;
-    *plan = made;
-    return {};
-  });
-}
-
 octet_code octet_plan_candidate(const octet_gemm_problem* problem, const octet_device_spec* device,
                                 int32_t index, octet_gemm_plan* plan, int32_t* count) {
   return guarded([&]() -> Status {
@@ -229,24 +215,6 @@ octet_code octet_gemm_plan_parse(const char* text, octet_gemm_plan* plan) {
 
 int32_t octet_gemm_plan_equal(const octet_gemm_plan* x, const octet_gemm_plan* y) {
   return x != nullptr && y != nullptr && oct::plan::equal(*x, *y) ? 1 : 0;
-}
-
-octet_code octet_plan_explain(const octet_gemm_problem* problem, const octet_device_spec* device,
-                              char* text, size_t capacity, size_t* needed) {
-  return guarded([&]() -> Status {
-    if (problem == nullptr) return null("problem", "an octet_gemm_problem");
-    if (device == nullptr) return null("device", "an octet_device_spec");
-    if (text == nullptr && capacity > 0) return null("text", "a buffer for the text");
-    std::string all;
-    if (Status s = oct::plan::explain(*problem, *device, all); !s.ok()) return s;
-    if (needed != nullptr) *needed = all.size() + 1;
-    if (capacity > 0) {
-      const size_t length = std::min(all.size(), capacity - 1);
-      std::memcpy(text, all.data(), length);
-      text[length] = 0;
-    }
-    return {};
-  });
 }
 
 void octet_gemm_args_init(octet_gemm_args* args) {

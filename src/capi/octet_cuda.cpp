@@ -3,6 +3,7 @@
 #include <span>
 
 #include "capi/guard.h"
+#include "capi/tuned_table.h"
 #include "core/refusals.h"
 #include "cuda/context.h"
 #include "loader/cubins.h"
@@ -23,6 +24,7 @@ using oct::capi::copy_text;
 using oct::capi::guarded;
 using oct::capi::guarded_launch;
 using oct::capi::null;
+using oct::capi::table_of;
 using oct::core::refuse;
 using oct::core::Rule;
 
@@ -88,6 +90,15 @@ octet_code octet_cuda_context_device(const octet_cuda_context* context, octet_de
     if (context == nullptr) return null("context", kContext);
     if (device == nullptr) return null("device", "an octet_device_spec");
     *device = context->context->device_spec();
+    return {};
+  });
+}
+
+octet_code octet_cuda_context_set_table(octet_cuda_context* context,
+                                        const octet_tuned_table* table) {
+  return guarded([&]() -> Status {
+    if (context == nullptr) return null("context", kContext);
+    context->context->set_table(table_of(table));
     return {};
   });
 }

@@ -9,30 +9,9 @@
 
 namespace oct::core {
 
-octet_scale_layout default_sfb_layout(octet_scale_granularity granularity) {
-  return granularity == OCTET_1D1D ? OCTET_COLUMN_MAJOR : OCTET_ROW_MAJOR;
-}
-
 int64_t default_max_m(int64_t m) {
   if (m < 0 || m > kMaxSize) return 0;
   return std::min(round_up(ceil_div(13 * m, 10), 128), kMaxSize);
-}
-
-octet_gemm_problem default_problem() {
-  octet_gemm_problem p{};
-  p.struct_size = sizeof p;
-  p.grouping = OCTET_DENSE;
-  p.groups = 1;
-  p.alignment = 128;
-  p.in_type = OCTET_E4M3;
-  p.d_type = OCTET_BF16;
-  p.bias_type = OCTET_NONE;
-  p.granularity = OCTET_1D2D;
-  p.sfa_layout = OCTET_COLUMN_MAJOR;
-  p.sfb_layout = default_sfb_layout(p.granularity);
-  p.index_type = OCTET_I32;
-  p.zero_padding = 1;
-  return p;
 }
 
 bool equal(const octet_gemm_problem& x, const octet_gemm_problem& y) {

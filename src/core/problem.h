@@ -14,13 +14,33 @@ namespace oct::core {
 inline constexpr int kMaxSplit = 64;
 inline constexpr int64_t kMaxSize = 2147483647;  // the copy engine's coordinates are 32-bit
 
-octet_gemm_problem default_problem();
-octet_scale_layout default_sfb_layout(octet_scale_granularity granularity);
+constexpr octet_scale_layout default_sfb_layout(octet_scale_granularity granularity) {
+  return granularity == OCTET_1D1D ? OCTET_COLUMN_MAJOR : OCTET_ROW_MAJOR;
+}
+
+constexpr octet_gemm_problem default_problem() {
+  octet_gemm_problem p{};
+  p.struct_size = sizeof p;
+  p.grouping = OCTET_DENSE;
+  p.groups = 1;
+  p.alignment = 128;
+  p.in_type = OCTET_E4M3;
+  p.d_type = OCTET_BF16;
+  p.bias_type = OCTET_NONE;
+  p.granularity = OCTET_1D2D;
+  p.sfa_layout = OCTET_COLUMN_MAJOR;
+  p.sfb_layout = default_sfb_layout(p.granularity);
+  p.index_type = OCTET_I32;
+  p.zero_padding = 1;
+  return p;
+}
+
 int64_t default_max_m(int64_t m);  // masked: room for the largest group that a seed can draw
 
 // Calls visit(x_field, y_field) for every field but struct_size; the one list of fields.
 template <typename Visit>
-void for_each_field(const octet_gemm_problem& x, const octet_gemm_problem& y, Visit visit) {
+constexpr void for_each_field(const octet_gemm_problem& x, const octet_gemm_problem& y,
+                              Visit visit) {
   visit(x.grouping, y.grouping);
   visit(x.m, y.m);
   visit(x.n, y.n);

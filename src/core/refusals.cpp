@@ -111,6 +111,15 @@ constexpr std::array kTexts{
         "for neither",
         "The CPU backend runs every plan, but only a plan of its own says so."},
 
+    RuleText{Rule::kTableLine, kInvalid, "Tuned tables", "tuned table, line {got}: {want}",
+             "The format is in docs/tuned-tables.md."},
+    RuleText{Rule::kTableDevice, OCTET_UNSUPPORTED, "Tuned tables",
+             "the tuned table is of {got}, {want} SMs: none of it is used for {device}",
+             "Measurements of one device say little about another, or about a part of it."},
+    RuleText{Rule::kTableEntry, OCTET_UNSUPPORTED, "Tuned tables",
+             "tuned table: {problem} with {kernel}, split {split}, {ctas} CTAs is not used: {why}",
+             "Such an entry is passed over, and the planner chooses by itself."},
+
     RuleText{
         Rule::kServesGrouping, OCTET_UNSUPPORTED, "Kernels", "serves dense and batched problems",
         "Said of one kernel, in `explain()`, in the sentence of a problem that none takes, and "

@@ -47,6 +47,10 @@ enum class Rule {
   kPlanMismatch,
   kPlanContradiction,
   kPlanDevice,
+  // tuned tables
+  kTableLine,
+  kTableDevice,
+  kTableEntry,
   // why a kernel does not take a problem
   kServesGrouping,
   kServesOperands,

@@ -259,26 +259,33 @@ Status Context::run(const octet_gemm_plan& plan, const octet_gemm_args& args, St
   return run(bound, stream);
 }
 
-Status Context::gemm(const octet_gemm_problem& problem, const octet_gemm_args& args,
-                     Stream stream) {
-  const uint64_t hash = core::hash(problem);
-  octet_gemm_plan plan{};
-  bool cached = false;
+void Context::set_table(const plan::TunedTable* table) {
+  auto copy = table == nullptr ? nullptr : std::make_shared<const plan::TunedTable>(*table);
+  const std::unique_lock lock(plans_mutex_);
+  table_ = std::move(copy);
+  plans_.clear();
+}
+
+Status Context::plan_cached(const octet_gemm_problem& problem, octet_gemm_plan& plan) {
+  std::shared_ptr<const plan::TunedTable> table;
   {
     const std::shared_lock lock(plans_mutex_);
-    const auto it = plans_.find(hash);
-    if (it != plans_.end() && core::equal(it->second.problem, problem)) {
-      plan = it->second.plan;
-      cached = true;
+    if (const octet_gemm_plan* known = plans_.find(problem)) {
+      plan = *known;
+      return {};
     }
+    table = table_;
   }
-  if (!cached) {
-    if (Status s = plan::plan_gemm(problem, spec_, plan); !s.ok()) return s;
-    const std::unique_lock lock(plans_mutex_);
-    // Bounded by forgetting everything: a plan is made again in microseconds.
-    if (plans_.size() >= kMostCachedPlans) plans_.clear();
-    plans_[hash] = {problem, plan};
-  }
+  if (Status s = plan::plan_gemm(problem, spec_, table.get(), plan); !s.ok()) return s;
+  const std::unique_lock lock(plans_mutex_);
+  if (table == table_) plans_.keep(plan);
+  return {};
+}
+
+Status Context::gemm(const octet_gemm_problem& problem, const octet_gemm_args& args,
+                     Stream stream) {
+  octet_gemm_plan plan{};
+  if (Status s = plan_cached(problem, plan); !s.ok()) return s;
   if (find(plan.kernel) == nullptr) {
     int capturing = 0;
     {

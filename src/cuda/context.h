@@ -13,12 +13,13 @@
 #include <shared_mutex>
 #include <span>
 #include <string>
-#include <unordered_map>
 
 #include "core/status.h"
 #include "cuda/driver.h"
 #include "cuda/launch_params.h"
+#include "cuda/plan_cache.h"
 #include "octet/octet.h"
+#include "plan/tuned_table.h"
 
 namespace oct::cuda {
 
@@ -55,16 +56,19 @@ class Context {
   // bind() and run() in one.
   Status run(const octet_gemm_plan& plan, const octet_gemm_args& args, Stream stream) const;
 
+  // Gives gemm() measured choices, a copy of the table; null takes them away. Plans made before are
+  // forgotten.
+  void set_table(const plan::TunedTable* table);
+
   // Plans (from a bounded cache), prepares and runs. While `stream` is captured, a kernel that is
   // not loaded is refused with OCTET_NOT_PREPARED, and the capture stays intact.
   Status gemm(const octet_gemm_problem& problem, const octet_gemm_args& args, Stream stream);
 
  private:
-  static constexpr std::size_t kMostCachedPlans = 1024;
-
   Context(const Driver& driver, Device device, ContextHandle handle)
       : driver_(driver), device_(device), handle_(handle) {}
   Status read_device();
+  Status plan_cached(const octet_gemm_problem& problem, octet_gemm_plan& plan);
   // Null if the kernel is not loaded. Takes no lock.
   Function find(const char* kernel) const;
 
@@ -78,12 +82,9 @@ class Context {
   std::unique_ptr<std::atomic<Function>[]> functions_;  // by row of the kernel table
   std::unique_ptr<Module[]> modules_;                   // guarded by loading_
 
-  struct CachedPlan {
-    octet_gemm_problem problem;
-    octet_gemm_plan plan;
-  };
   mutable std::shared_mutex plans_mutex_;
-  std::unordered_map<uint64_t, CachedPlan> plans_;
+  PlanCache plans_;
+  std::shared_ptr<const plan::TunedTable> table_;
 };
 
 int device_count();                                  // usable or not; 0 without a driver

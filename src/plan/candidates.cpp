@@ -243,15 +243,18 @@ int64_t most_ctas(const abi::TileConfig& tile, const octet_gemm_problem& p,
   return most_ctas_in(g.cluster, tile, p, device);
 }
 
+std::optional<Rule> objection(const abi::TileConfig& tile, const octet_gemm_problem& p,
+                              const octet_device_spec& device, int split) {
+  if (const Objection no = objection_to_split(tile, p, split, k_blocks(p))) return no;
+  Geometry g = lay_tiles(tile, p);
+  set_clusters(g, tile, split);
+  return objection_to_launch(tile, p, device, g, make_ring(tile, g.cluster_split),
+                             most_ctas_in(g.cluster, tile, p, device));
+}
+
 Status serves(const abi::TileConfig& tile, const octet_gemm_problem& p,
               const octet_device_spec& device, int split) {
-  Objection no = objection_to_split(tile, p, split, k_blocks(p));
-  if (!no) {
-    Geometry g = lay_tiles(tile, p);
-    set_clusters(g, tile, split);
-    no = objection_to_launch(tile, p, device, g, make_ring(tile, g.cluster_split),
-                             most_ctas_in(g.cluster, tile, p, device));
-  }
+  const Objection no = objection(tile, p, device, split);
   return no ? in_words(*no, tile, split) : Status{};
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/refusals.h"
 #include "core/status.h"
 #include "kernel_abi/kernel_table.h"
 #include "octet/octet.h"
@@ -32,6 +33,11 @@ Geometry make_geometry(const abi::TileConfig& tile, const octet_gemm_problem& pr
 // CTAs that the kernel may occupy: all SMs times what fits on one, or one for each SM of a budget.
 int64_t most_ctas(const abi::TileConfig& tile, const octet_gemm_problem& problem,
                   const octet_device_spec& device, int split);
+
+// Why the kernel does not compute the problem with K cut into `split`, as a rule: nothing is
+// allocated. None where it does.
+std::optional<core::Rule> objection(const abi::TileConfig& tile, const octet_gemm_problem& problem,
+                                    const octet_device_spec& device, int split);
 
 // Whether the kernel computes the problem with K cut into `split`, or the reason in words.
 Status serves(const abi::TileConfig& tile, const octet_gemm_problem& problem,

@@ -61,6 +61,21 @@ octet_gemm_plan plan_of(const Candidate& candidate, const octet_gemm_problem& pr
   return plan;
 }
 
+octet_gemm_plan plan_of(const TunedEntry& entry, const octet_gemm_problem& problem,
+                        const octet_device_spec& device) {
+  octet_gemm_plan plan = empty_plan(problem, device);
+  std::memcpy(plan.kernel, entry.kernel, sizeof plan.kernel);
+  plan.split = entry.split;
+  plan.sms = entry.ctas;
+  plan.predicted_us = entry.us;
+  return plan;
+}
+
+const TunedEntry* measured(const octet_gemm_problem& problem, const octet_device_spec& device,
+                           const TunedTable* table) {
+  return table == nullptr ? nullptr : find_tuned(table->view(), problem, device);
+}
+
 Status check_extents(const octet_gemm_problem& problem, const octet_device_spec& device) {
   if (fits_a_device(problem)) return {};
   return refuse(Rule::kNoKernel,
@@ -111,6 +126,19 @@ std::string refused_text(const std::vector<Refused>& refused) {
   return text;
 }
 
+// Where a measured choice stands among the predicted ones.
+std::string measured_text(const TunedEntry& entry, const std::vector<Candidate>& candidates) {
+  const auto at = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) {
+    return c.split == entry.split && std::string_view(c.name()) == entry.kernel;
+  });
+  std::string text = fmt::format("measured: {:.2f} us, the fastest of a tuned table", entry.us);
+  if (at != candidates.end()) {
+    text += fmt::format("; predicted {:.2f}, number {} of {}", at->cost.total(),
+                        at - candidates.begin() + 1, candidates.size());
+  }
+  return text + "\n";
+}
+
 Status check_all(const octet_gemm_problem& problem, const octet_device_spec& device) {
   if (Status s = core::check_problem(problem); !s.ok()) return s;
   if (Status s = check_device(device); !s.ok()) return s;
@@ -126,15 +154,19 @@ Status check_all(const octet_gemm_problem& problem, const octet_device_spec& dev
 
 Status supports(const octet_gemm_problem& problem, const octet_device_spec& device) {
   octet_gemm_plan plan;
-  return plan_gemm(problem, device, plan);
+  return plan_gemm(problem, device, nullptr, plan);
 }
 
 Status plan_gemm(const octet_gemm_problem& problem, const octet_device_spec& device,
-                 octet_gemm_plan& plan) {
+                 const TunedTable* table, octet_gemm_plan& plan) {
   const core::FpEnvironment environment;
   if (Status s = check_all(problem, device); !s.ok()) return s;
   if (is_cpu(device)) return plan_cpu(problem, device, plan);
   if (Status s = check_extents(problem, device); !s.ok()) return s;
+  if (const TunedEntry* entry = measured(problem, device, table)) {
+    plan = plan_of(*entry, problem, device);
+    return {};
+  }
   const int split = fixed_split(problem);
   if (const std::optional<Candidate> best = cheapest(problem, device, split)) {
     plan = plan_of(*best, problem, device);
@@ -170,7 +202,7 @@ Status plan_candidate(const octet_gemm_problem& problem, const octet_device_spec
 }
 
 Status explain(const octet_gemm_problem& problem, const octet_device_spec& device,
-               std::string& text) {
+               const TunedTable* table, std::string& text) {
   const core::FpEnvironment environment;
   if (Status s = check_all(problem, device); !s.ok()) return s;
   octet_gemm_plan plan;
@@ -187,8 +219,11 @@ Status explain(const octet_gemm_problem& problem, const octet_device_spec& devic
   std::vector<Candidate> candidates;
   std::vector<Refused> refused;
   if (Status s = find_candidates(problem, device, candidates, refused); !s.ok()) return s;
-  plan = plan_of(candidates.front(), problem, device);
+  const TunedEntry* const entry = measured(problem, device, table);
+  plan = entry != nullptr ? plan_of(*entry, problem, device)
+                          : plan_of(candidates.front(), problem, device);
   text = to_string(plan) + "\n\n";
+  if (entry != nullptr) text += measured_text(*entry, candidates);
   text +=
       "predicted time in us: launch + fill + work (stream and math together) + exchange + store\n";
   text += fmt::format("  {:<26} {:>5} {:>5} {:>8} {:>7} {:>6} {:>8} {:>8} {:>9} {:>6}\n", "kernel",

@@ -6,21 +6,24 @@
 
 #include "core/status.h"
 #include "octet/octet.h"
+#include "plan/tuned_table.h"
 
 namespace oct::plan {
 
 Status supports(const octet_gemm_problem& problem, const octet_device_spec& device);
+// What was measured, where the table (may be null) has it; else the cheapest by the cost model.
 Status plan_gemm(const octet_gemm_problem& problem, const octet_device_spec& device,
-                 octet_gemm_plan& plan);
+                 const TunedTable* table, octet_gemm_plan& plan);
 
-// The index-th cheapest way to compute the problem; 0 is plan_gemm()'s choice. `count` receives how
-// many there are, also when `index` is beyond them.
+// The index-th cheapest way to compute the problem by the cost model; 0 is plan_gemm()'s choice
+// where no table decides. `count` receives how many there are, also when `index` is beyond them.
 Status plan_candidate(const octet_gemm_problem& problem, const octet_device_spec& device,
                       int32_t index, octet_gemm_plan& plan, int32_t& count);
 
-// The choice in words: candidates with predicted times, and those refused with the reason.
+// The choice in words: where it comes from, candidates with predicted times, and those refused with
+// the reason.
 Status explain(const octet_gemm_problem& problem, const octet_device_spec& device,
-               std::string& text);
+               const TunedTable* table, std::string& text);
 
 std::string to_string(const octet_gemm_plan& plan);
 // A plan that no planner made: its fields may hold anything.

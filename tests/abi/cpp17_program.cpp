@@ -92,6 +92,17 @@ void multiply() {
   expect(why.find(plan.to_string()) != std::string::npos, "the explanation holds the plan");
   expect(why.size() == std::strlen(why.c_str()), "the explanation ends where it ends");
 
+  TunedTable table = TunedTable::parse("octet tuned table 1\ndevice: h200\nsms: 132\n").value();
+  const DeviceSpec h200 = DeviceSpec::preset("h200").value();
+  const GemmPlan third = plan_candidates(problem, h200, 3).value().back();
+  table.set(third).value();
+  table.check(h200).value();
+  expect(plan_gemm(problem, h200, table).value() == third, "a measured choice is the choice");
+  expect(explain(problem, h200, &table).value().find("measured: ") != std::string::npos,
+         "the explanation says that it was measured");
+  expect(TunedTable::parse(table.to_string()).value().to_string() == table.to_string(),
+         "a table survives its text");
+
   const Operands x = make_operands();
   std::vector<float> d(kM * kN);
   GemmArgs args;

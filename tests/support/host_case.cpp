@@ -311,7 +311,7 @@ octet_gemm_plan cpu_plan(const octet_gemm_problem& which, int split) {
   octet_device_spec device;
   octet_gemm_plan plan;
   if (Status s = plan::device_preset("cpu", device); !s.ok()) throw std::runtime_error(s.message());
-  if (Status s = plan::plan_gemm(problem, device, plan); !s.ok()) {
+  if (Status s = plan::plan_gemm(problem, device, nullptr, plan); !s.ok()) {
     throw std::runtime_error(s.message());
   }
   if (split > 0) plan.split = split;

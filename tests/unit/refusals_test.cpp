@@ -155,6 +155,17 @@ Attempt parsed(const std::string& text) {
   return [=] { return GemmProblem::parse(text).status(); };
 }
 
+// A table of one choice, checked for a device.
+Attempt table_checked(const std::string& kernel, int split, int ctas, const char* device) {
+  return [=] {
+    const std::string text = "octet tuned table 1\ndevice: h200\nsms: 132\n" +
+                             std::string("dense_m64n256k512: kernel=") + kernel +
+                             " split=" + std::to_string(split) + " ctas=" + std::to_string(ctas) +
+                             " us=1\n";
+    return TunedTable::parse(text).value().check(DeviceSpec::preset(device).value());
+  };
+}
+
 std::string address(const void* pointer) {
   std::ostringstream out;
   out << pointer;
@@ -291,6 +302,16 @@ std::vector<Row> problem_rows() {
       {Rule::kPlanDevice,
        [] { return GemmPlan::parse("dense_m1n1k1 @ h200: kernel=cpu split=2").status(); },
        "plan.device = \"h200\", plan.kernel = \"cpu\": \"cpu\" must stand for both or for neither"},
+      {Rule::kTableLine, [] { return TunedTable::parse("octet tuned table\n").status(); },
+       "tuned table, line 1: expected \"octet tuned table 1\""},
+      {Rule::kTableDevice, table_checked("normal_m128n256", 1, 132, "gh200"),
+       "the tuned table is of h200, 132 SMs: none of it is used for gh200, 132 SMs"},
+      {Rule::kTableEntry, table_checked("normal_m128n256", 2, 132, "h200"),
+       "tuned table: dense_m64n256k512 with normal_m128n256, split 2, 132 CTAs is not used: no "
+       "room for partial sums beside the ring"},
+      {Rule::kTableEntry, table_checked("normal_m128n256_cm2", 1, 133, "h200"),
+       "tuned table: dense_m64n256k512 with normal_m128n256_cm2, split 1, 133 CTAs is not used: "
+       "ctas = 133: must be a multiple of 2, from 2 to 132"},
       {Rule::kEnumValue, checked(kDense, [](Call& c) { c.plan.device[1] = '\n'; }),
        "plan.device = \"c?u\": must be 1 to 31 letters, digits, _ - or ., and a terminating zero"},
       {Rule::kEnumValue, checked(kDense, [](Call& c) { c.plan.predicted_us = -1; }),
