@@ -1,15 +1,11 @@
 // See safetensors.h.
 #include "safetensors.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <stdexcept>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,67 +15,45 @@ namespace {
 
 constexpr int64_t kLargestHeader = 100'000'000;  // the format's own limit
 
-int64_t element_bytes(const std::string& dtype) {
-  static const std::map<std::string, int64_t> kBytes = {{"BOOL", 1},    {"U8", 1},      {"I8", 1},
-                                                        {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"I16", 2},
-                                                        {"U16", 2},     {"F16", 2},     {"BF16", 2},
-                                                        {"I32", 4},     {"U32", 4},     {"F32", 4},
-                                                        {"F64", 8},     {"I64", 8},     {"U64", 8}};
-  const auto found = kBytes.find(dtype);
-  return found == kBytes.end() ? 0 : found->second;
+// Of the JSON between two pointers; a name that stands twice in the outermost object is put in
+// `twice`: the parser by itself would keep the last and say nothing.
+nlohmann::json parse_header(const char* first, const char* last, std::string& twice) {
+  std::set<std::string> names;
+  const auto look = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+    if (event == nlohmann::json::parse_event_t::key && depth == 1 &&
+        !names.insert(value.get<std::string>()).second && twice.empty()) {
+      twice = value.get<std::string>();
+    }
+    return true;
+  };
+  return nlohmann::json::parse(first, last, look, /*allow_exceptions=*/false);
 }
 
 }  // namespace
 
-void Safetensors::fail(const std::string& what) const {
-  throw std::runtime_error(fmt::format("{}: {}", path_, what));
-}
-
-Safetensors::Safetensors(const std::string& path) : path_(path) {
-  // A FIFO would let open() wait for a writer.
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) fail(fmt::format("cannot be opened: {}", std::strerror(errno)));
-  struct stat info {};
-  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
-    ::close(file);
-    fail("is not a regular file");
+Safetensors::Safetensors(const std::string& path) : file_(path) {
+  if (file_.size() < 8) {
+    fail(fmt::format("has {} bytes: a safetensors file has at least 8", file_.size()));
   }
-  size_ = info.st_size;
-  if (size_ < 8) {
-    ::close(file);
-    fail(fmt::format("has {} bytes: a safetensors file has at least 8", size_));
-  }
-  void* mapped = ::mmap(nullptr, static_cast<std::size_t>(size_), PROT_READ, MAP_PRIVATE, file, 0);
-  const int error = errno;
-  ::close(file);
-  if (mapped == MAP_FAILED) fail(fmt::format("cannot be mapped: {}", std::strerror(error)));
-  data_ = static_cast<const std::byte*>(mapped);
-  try {
-    parse();
-  } catch (...) {
-    ::munmap(mapped, static_cast<std::size_t>(size_));
-    throw;
-  }
-}
-
-Safetensors::~Safetensors() {
-  ::munmap(const_cast<std::byte*>(data_), static_cast<std::size_t>(size_));
+  parse();
 }
 
 void Safetensors::parse() {
   uint64_t header_length = 0;
   for (int i = 7; i >= 0; --i) {
-    header_length = header_length << 8 | std::to_integer<uint64_t>(data_[i]);
+    header_length = header_length << 8 | std::to_integer<uint64_t>(file_.data()[i]);
   }
-  if (header_length > static_cast<uint64_t>(std::min(size_ - 8, kLargestHeader))) {
-    fail(fmt::format("says its header has {} bytes: the file has {}", header_length, size_ - 8));
+  if (header_length > static_cast<uint64_t>(std::min(file_.size() - 8, kLargestHeader))) {
+    fail(fmt::format("says its header has {} bytes: the file has {}", header_length,
+                     file_.size() - 8));
   }
-  const auto* header = reinterpret_cast<const char*>(data_ + 8);
-  const nlohmann::json json =
-      nlohmann::json::parse(header, header + header_length, nullptr, /*allow_exceptions=*/false);
+  const auto* header = reinterpret_cast<const char*>(file_.data() + 8);
+  std::string twice;
+  const nlohmann::json json = parse_header(header, header + header_length, twice);
   if (!json.is_object()) fail("its header is not a JSON object");
-  const std::byte* payload = data_ + 8 + header_length;
-  const int64_t payload_bytes = size_ - 8 - static_cast<int64_t>(header_length);
+  if (!twice.empty()) fail(fmt::format("tensor {}: is in its header twice", printable(twice)));
+  const std::byte* payload = file_.data() + 8 + header_length;
+  const int64_t payload_bytes = file_.size() - 8 - static_cast<int64_t>(header_length);
   for (const auto& [name, entry] : json.items()) {
     if (name == "__metadata__") {
       if (!entry.is_object()) fail("__metadata__ is not an object");
@@ -89,7 +63,7 @@ void Safetensors::parse() {
       continue;
     }
     const auto bad = [&, &name = name](const char* what) {
-      fail(fmt::format("tensor {}: {}", name, what));
+      fail(fmt::format("tensor {}: {}", printable(name), what));
     };
     if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() ||
         !entry.contains("shape") || !entry["shape"].is_array() || !entry.contains("data_offsets") ||
@@ -98,7 +72,7 @@ void Safetensors::parse() {
     }
     Tensor tensor;
     tensor.dtype = entry["dtype"].get<std::string>();
-    int64_t bytes = element_bytes(tensor.dtype);
+    int64_t bytes = dtype_bytes(tensor.dtype);
     if (bytes == 0) bad("has a dtype that is not known");
     for (const auto& extent : entry["shape"]) {
       if (!extent.is_number_unsigned())
@@ -124,11 +98,27 @@ void Safetensors::parse() {
     tensor.bytes = bytes;
     tensors_.emplace(name, std::move(tensor));
   }
+  refuse_overlaps();
+}
+
+void Safetensors::refuse_overlaps() const {
+  std::vector<std::pair<const std::byte*, const std::string*>> starts;
+  for (const auto& [name, tensor] : tensors_) {
+    if (tensor.bytes > 0) starts.emplace_back(tensor.data, &name);
+  }
+  std::sort(starts.begin(), starts.end());
+  for (std::size_t i = 1; i < starts.size(); ++i) {
+    const Tensor& before = tensors_.at(*starts[i - 1].second);
+    if (before.data + before.bytes > starts[i].first) {
+      fail(fmt::format("tensor {}: shares bytes with tensor {}", printable(*starts[i].second),
+                       printable(*starts[i - 1].second)));
+    }
+  }
 }
 
 const Tensor& Safetensors::at(const std::string& name) const {
   const auto found = tensors_.find(name);
-  if (found == tensors_.end()) fail(fmt::format("has no tensor {}", name));
+  if (found == tensors_.end()) fail(fmt::format("has no tensor {}", printable(name)));
   return found->second;
 }
 

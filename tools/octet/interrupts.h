@@ -1,0 +1,30 @@
+// What ends the command from outside, and what must be put in order then.
+//
+// Ctrl-C, a plain kill or a closed terminal: names registered here are removed before the process
+// ends by that very signal. This is done in a thread that waits for the signals, where anything may
+// be called, and not in a handler, where hardly anything may. (kill -9 leaves temporary names
+// behind, which is all it leaves.)
+//
+// A mapped file that is cut by somebody else while it is read: the processor's complaint becomes a
+// sentence and exit code 2.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace octet::tool {
+
+// A file, or a folder with all that is in it. Call it before other threads are started: they
+// inherit that the signals are left to the waiting thread.
+void remove_when_ended(const std::string& path);
+// The name is gone or is to stay. `change` (a rename, an unlink) and the forgetting are one step
+// for a signal; what it returns is returned.
+int no_longer_remove(const std::string& path, const std::function<int()>& change);
+
+// `path` must live until the mapping is forgotten.
+void watch_mapping(const std::byte* data, int64_t size, const char* path);
+void forget_mapping(const std::byte* data);
+
+}  // namespace octet::tool
