@@ -41,8 +41,10 @@ inline std::string finite_number(const std::string& text) {
 
 Command add_bench(CLI::App& app);
 Command add_demo(CLI::App& app);
+Command add_dequantize(CLI::App& app);
 Command add_info(CLI::App& app);
 Command add_plan(CLI::App& app);
+Command add_quantize(CLI::App& app);
 Command add_verify(CLI::App& app);
 
 }  // namespace octet::tool

@@ -4,5 +4,12 @@ target_sources(octet_command_parts PRIVATE
   mapped_file.cpp
   npy.cpp
   output_file.cpp
+  quantize.cpp
+  quantize_model.cpp
+  quantize_tensor.cpp
+  scale_source.cpp
+  scales.cpp
   tensor.cpp
-  tensor_output.cpp)
+  tensor_output.cpp
+  tensor_store.cpp
+  tiles.cpp)

@@ -24,7 +24,8 @@ int run(int argc, char** argv) {
       "backend of the same bits"};
   app.set_version_flag("--version", std::string("octet ") + octet::version());
   app.require_subcommand(1);
-  const std::vector<Command> commands{add_bench(app), add_demo(app), add_info(app), add_plan(app),
+  const std::vector<Command> commands{add_bench(app), add_demo(app),     add_info(app),
+                                      add_plan(app),  add_quantize(app), add_dequantize(app),
                                       add_verify(app)};
 
   try {

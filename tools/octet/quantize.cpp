@@ -1,0 +1,282 @@
+// `octet quantize` and `octet dequantize`: files in, files out.
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "npy.h"
+#include "quantize_model.h"
+#include "scale_source.h"
+
+namespace octet::tool {
+namespace {
+
+struct Options {
+  std::string in, out, dtype;
+  std::string scales_out;            // quantize, .npy
+  std::string scales, type = "f32";  // dequantize
+  ModelOptions model{{"*.weight"}, {"*embed*", "*lm_head*", "*.gate.weight"}, {}};
+  bool json = false;
+};
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+[[noreturn]] void bad_output(const std::string& out) {
+  throw std::runtime_error(fmt::format("-o {}: must end in .npy or .safetensors", printable(out)));
+}
+
+void print(const nlohmann::json& report) {
+  fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+nlohmann::json quantize_one(const Options& options, TensorStore& store, std::string name) {
+  const QuantizeOptions& q = options.model.quantize;
+  const Tensor& x = store.choose(name);
+  const std::string where = label(store, name);
+  must_be_matrix(x, where);
+  const octet_type type = element_type(x, options.dtype, where);
+  if (type == OCTET_E4M3) throw std::runtime_error(where + ": holds e4m3 codes already");
+  const int64_t rows = x.shape[0], cols = x.shape[1];
+  const auto codes_are = codes_shape(q, rows, cols), scales_are = scales_shape(q, rows, cols);
+  Progress progress("quantising " + where, rows * cols);
+  const TensorReference out = parse_reference(options.out);
+  const std::string out_name = out.tensor.empty() ? name : out.tensor;
+  std::vector<std::string> files{out.path};
+  if (is_safetensors(out.path)) {
+    SafetensorsOutput file(out.path,
+                           {{out_name, "F8_E4M3", codes_are},
+                            {out_name + "_scale_inv", octet_to_dtype(q.scale_type()), scales_are}},
+                           {{quantization_key(out_name), q.to_string()}});
+    quantize_tensor(q, type, x, file.place(0), file.place(1), progress);
+    file.file().commit();
+  } else if (is_npy(out.path)) {
+    files.push_back(options.scales_out.empty() ? default_scales_file(out.path)
+                                               : options.scales_out);
+    std::error_code error;
+    if (std::filesystem::weakly_canonical(files[0], error) ==
+        std::filesystem::weakly_canonical(files[1], error)) {
+      throw std::runtime_error(
+          fmt::format("--scales-out {}: must be another file than -o", printable(files[1])));
+    }
+    if (!is_npy(files[1])) {
+      throw std::runtime_error(
+          fmt::format("--scales-out {}: must end in .npy", printable(files[1])));
+    }
+    NpyOutput codes(files[0], OCTET_E4M3, codes_are);
+    NpyOutput scales(files[1], q.scale_type(), scales_are);
+    quantize_tensor(q, type, x, codes.place(), scales.place(), progress);
+    OutputFile* const both[] = {&scales.file(), &codes.file()};
+    OutputFile::commit(both);
+  } else {
+    bad_output(out.path);
+  }
+  return {{"quantised",
+           {{{"name", out_name},
+             {"from", octet_to_dtype(type)},
+             {"codes", codes_are},
+             {"scales", scales_are}}}},
+          {"copied", 0},
+          {"files", files}};
+}
+
+int run_quantize(const Options& options) {
+  const auto start = Clock::now();
+  const TensorReference in = parse_reference(options.in);
+  nlohmann::json report;
+  const bool no_name = in.tensor.empty();
+  if (!options.scales_out.empty() && !is_npy(options.out)) {
+    throw std::runtime_error(
+        "--scales-out: is for .npy: in .safetensors scales lie beside the codes");
+  }
+  if (no_name && is_folder(in.path)) {
+    report = quantize_folder(in.path, options.out, options.model);
+  } else if (no_name && is_safetensors(in.path) && is_safetensors(options.out) &&
+             Safetensors(in.path).tensors().size() != 1) {
+    report = quantize_file(in.path, options.out, options.model);
+  } else {
+    TensorStore store(in.path);
+    report = quantize_one(options, store, in.tensor);
+  }
+  report["input"] = options.in;
+  report["output"] = options.out;
+  report["options"] = options.model.quantize.to_string();
+  report["seconds"] = seconds_since(start);
+  if (options.json) {
+    print(report);
+    return kRight;
+  }
+  for (const auto& tensor : report["quantised"]) {
+    fmt::print("{}: {} -> e4m3 {} and scales {}\n", printable(tensor["name"].get<std::string>()),
+               tensor["from"].get<std::string>(), tensor["codes"].dump(), tensor["scales"].dump());
+  }
+  for (const auto& name : report.value("left_out", nlohmann::json::array())) {
+    fmt::print("not copied: {}\n", name.get<std::string>());
+  }
+  fmt::print("{}: {} quantised, {} copied, {:.2f} s ({})\n", printable(options.out),
+             report["quantised"].size(), report["copied"].get<int64_t>(),
+             report["seconds"].get<double>(), options.model.quantize.to_string());
+  return kRight;
+}
+
+// What was said on the command line goes before what the file says.
+void fill_in(QuantizeOptions& options, const KnownOptions& known, const CLI::App& app) {
+  if (known.axis && app.count("--axis") == 0) options.axis = *known.axis;
+  if (known.transpose && app.count("--transpose") == 0) options.transpose = *known.transpose;
+}
+
+ScaleHints hints(const KnownOptions& known, const QuantizeOptions& options, const CLI::App& app) {
+  ScaleHints hints;
+  const bool block = app.count("--block") > 0, layout = app.count("--layout") > 0;
+  const std::string& said_block = block ? options.block : known.block.value_or("");
+  const std::string& said_layout = layout ? options.layout : known.layout.value_or("");
+  if (!said_block.empty()) {
+    hints.block = said_block == "1x128" ? OCTET_BLOCK_1X128 : OCTET_BLOCK_128X128;
+  }
+  if (!said_layout.empty()) hints.column = said_layout == "column";
+  return hints;
+}
+
+int run_dequantize(const Options& options, const CLI::App& app) {
+  const auto start = Clock::now();
+  const TensorReference in = parse_reference(options.in);
+  TensorStore store(in.path);
+  std::string name = in.tensor;
+  if (name.empty() && !store.holds_one_array()) name = store.only_codes();
+  const Tensor& codes = store.choose(name);
+  const std::string where = label(store, name);
+  must_be_matrix(codes, where);
+  if (element_type(codes, "e4m3", where) != OCTET_E4M3) {
+    throw std::runtime_error(fmt::format("{}: holds {}: must be e4m3 codes", where, codes.dtype));
+  }
+  const ScaleSource source(store, name, options.scales, "--scales");
+  QuantizeOptions q = options.model.quantize;
+  fill_in(q, source.known(), app);
+  const int64_t rows = codes.shape[q.transpose ? 1 : 0], cols = codes.shape[q.transpose ? 0 : 1];
+  const ScaleMap scales(source.tensor(), q.axis == 1 ? rows : cols, q.axis == 1 ? cols : rows,
+                        hints(source.known(), q, app), source.label());
+  const octet_type type = options.type == "f32"    ? OCTET_F32
+                          : options.type == "bf16" ? OCTET_BF16
+                                                   : OCTET_F16;
+  Progress progress("dequantising " + where, rows * cols);
+  const TensorReference out = parse_reference(options.out);
+  const std::string out_name = out.tensor.empty() ? name : out.tensor;
+  if (is_safetensors(out.path)) {
+    SafetensorsOutput file(out.path, {{out_name, octet_to_dtype(type), {rows, cols}}}, {});
+    dequantize_tensor(q, codes, scales, type, rows, cols, file.place(0), progress);
+    file.file().commit();
+  } else if (is_npy(out.path)) {
+    NpyOutput file(out.path, type, {rows, cols});
+    dequantize_tensor(q, codes, scales, type, rows, cols, file.place(), progress);
+    file.file().commit();
+  } else {
+    bad_output(out.path);
+  }
+  const nlohmann::json report = {{"input", options.in},
+                                 {"scales", source.label()},
+                                 {"scales_of", scales.describe()},
+                                 {"output", options.out},
+                                 {"name", out_name},
+                                 {"type", octet_to_dtype(type)},
+                                 {"shape", {rows, cols}},
+                                 {"seconds", seconds_since(start)}};
+  if (options.json) {
+    print(report);
+  } else {
+    fmt::print("{}: {} [{}, {}] from {} with scales {} ({}), {:.2f} s\n", printable(options.out),
+               octet_to_dtype(type), rows, cols, where, source.label(), scales.describe(),
+               report["seconds"].get<double>());
+  }
+  return kRight;
+}
+
+constexpr const char* kExitCodes =
+    "\nExit codes: 0 right; 1 the output could not be written; 2 bad input. Output appears under "
+    "its\nname when all of it is on the disk, or not at all.\n";
+
+}  // namespace
+
+Command add_quantize(CLI::App& app) {
+  auto* quantize =
+      app.add_subcommand("quantize",
+                         "matrices of files into e4m3 codes and their scales; whole models too");
+  const auto options = std::make_shared<Options>();
+  QuantizeOptions& q = options->model.quantize;
+  quantize
+      ->add_option("input", options->in,
+                   "FILE.npy, FILE.safetensors[:TENSOR], or the folder of a model")
+      ->required();
+  quantize
+      ->add_option("-o,--output", options->out,
+                   "FILE.npy, FILE.safetensors[:NAME], or a new folder for a model")
+      ->required();
+  add_axis_options(*quantize, q);
+  quantize->add_option("--scales", q.scales, "f32; pow2, powers of two in FP32; or ue8m0, one byte")
+      ->check(CLI::IsMember({"f32", "pow2", "ue8m0"}))
+      ->capture_default_str();
+  quantize
+      ->add_option("--amax-min", q.amax_min, "a block's largest magnitude counts as at least this")
+      ->check(CLI::Range(0.0, 3.4e38))
+      ->capture_default_str();
+  quantize->add_option("--dtype", options->dtype, "what 16-bit integers of the input are: bf16")
+      ->check(CLI::IsMember({"bf16"}));
+  quantize->add_option("--scales-out", options->scales_out,
+                       "file of the scales; by default OUT_scale_inv.npy for OUT.npy");
+  quantize
+      ->add_option("--include", options->model.include,
+                   "models: shell patterns of the 2-D weights to quantise; the rest is copied")
+      ->capture_default_str();
+  quantize->add_option("--exclude", options->model.exclude, "models: patterns of those to copy")
+      ->capture_default_str();
+  quantize->add_flag("--json", options->json, "print JSON");
+  quantize->footer(
+      std::string("\nExamples:\n"
+                  "  octet quantize w.npy -o w8.npy                  codes, and w8_scale_inv.npy\n"
+                  "  octet quantize x.npy -o x8.safetensors --block 1x128       activations\n"
+                  "  octet quantize m.safetensors:layer.weight -o w8.safetensors\n"
+                  "  octet quantize my-model -o my-model-fp8 --include '*_proj.weight'\n") +
+      kExitCodes);
+  return {quantize, [options] { return run_quantize(*options); }};
+}
+
+Command add_dequantize(CLI::App& app) {
+  auto* dequantize = app.add_subcommand("dequantize", "e4m3 codes and scales back into a matrix");
+  const auto options = std::make_shared<Options>();
+  dequantize
+      ->add_option("input", options->in,
+                   "codes: FILE.npy, FILE.safetensors:TENSOR or FOLDER:TENSOR")
+      ->required();
+  dequantize->add_option("-o,--output", options->out, "FILE.npy or FILE.safetensors[:NAME]")
+      ->required();
+  dequantize->add_option("--scales", options->scales,
+                         "FILE[:TENSOR] or a number; by default TENSOR_scale_inv or TENSOR_scale "
+                         "beside the codes");
+  add_axis_options(*dequantize, options->model.quantize);
+  dequantize->add_option("--to", options->type, "type of the result")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
+      ->capture_default_str();
+  dequantize->add_flag("--json", options->json, "print JSON");
+  dequantize->footer(
+      std::string(
+          "\nBlocks and layout follow from the shapes; give them, and --axis and --transpose as "
+          "they were\nwhen quantising, where the file does not say.\n"
+          "\nExamples:\n"
+          "  octet dequantize w8.npy -o w.npy                           with w8_scale_inv.npy\n"
+          "  octet dequantize m.safetensors:layer.weight -o w.npy --to bf16\n") +
+      kExitCodes);
+  return {dequantize, [options, dequantize] { return run_dequantize(*options, *dequantize); }};
+}
+
+}  // namespace octet::tool

@@ -1,0 +1,71 @@
+// See scales.h.
+#include "scales.h"
+
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace octet::tool {
+
+ScaleMap::ScaleMap(const Tensor& scales, int64_t lines, int64_t k, const ScaleHints& hints,
+                   const std::string& label)
+    : scales_(&scales), type_(scales.dtype == "U8" ? OCTET_UE8M0 : dtype_to_octet(scales.dtype)) {
+  if (type_ != OCTET_F32 && type_ != OCTET_BF16 && type_ != OCTET_F16 && type_ != OCTET_UE8M0) {
+    throw std::runtime_error(
+        fmt::format("{}: holds {}: scales must be F32, BF16, F16 or F8_E8M0 (U8)", label,
+                    scales.dtype));
+  }
+  const int64_t blocks = k_blocks(k);
+  // A vector is a column: one for each line.
+  std::vector<int64_t> shape = scales.shape;
+  if (shape.size() == 1) shape.push_back(1);
+  const bool one = shape.empty() || (shape.size() == 2 && shape[0] == 1 && shape[1] == 1);
+  std::string wanted;
+  for (const bool column : {false, true}) {
+    if (hints.column && *hints.column != column) continue;
+    for (const int32_t block : {OCTET_BLOCK_1X128, OCTET_BLOCK_128X128}) {
+      if (hints.block && *hints.block != block) continue;
+      const int64_t rows = block == OCTET_BLOCK_1X128 ? lines : ceil_div(lines, 128);
+      const std::vector<int64_t> want =
+          column ? std::vector<int64_t>{blocks, rows} : std::vector<int64_t>{rows, blocks};
+      if (shape == want) {
+        block_ = block;
+        line_stride_ = column ? 1 : blocks;
+        k_stride_ = column ? rows : 1;
+        return;
+      }
+      wanted += (wanted.empty() ? "" : ", ") + shape_text(want);
+    }
+  }
+  if (one) {
+    block_ = OCTET_BLOCK_128X128;
+    return;
+  }
+  if (shape.size() == 2 && shape[0] == lines && shape[1] == 1) {
+    line_stride_ = 1;
+    return;
+  }
+  throw std::runtime_error(
+      fmt::format("{}: has shape {}: for codes of {} rows with K = {} scales must have one of the "
+                  "shapes {}, one value a row, or one value",
+                  label, shape_text(scales.shape), lines, k, wanted));
+}
+
+std::string ScaleMap::describe() const {
+  if (one_for_all()) return "one for all";
+  if (k_stride_ == 0) return "one a row";
+  return block_ == OCTET_BLOCK_1X128 ? "1x128" : "128x128";
+}
+
+void ScaleMap::load(int64_t line, int64_t lines, int64_t block, int64_t blocks, float* to,
+                    int64_t line_step, int64_t k_step) const {
+  const int64_t element = dtype_bytes(scales_->dtype);
+  for (int64_t i = 0; i < lines; ++i) {
+    for (int64_t j = 0; j < blocks; ++j) {
+      const int64_t at = (line + i) * line_stride_ + (block + j) * k_stride_;
+      to_floats(type_, scales_->data + at * element, 1, to + i * line_step + j * k_step);
+    }
+  }
+}
+
+}  // namespace octet::tool
