@@ -42,6 +42,7 @@ inline std::string finite_number(const std::string& text) {
 Command add_bench(CLI::App& app);
 Command add_demo(CLI::App& app);
 Command add_dequantize(CLI::App& app);
+Command add_gemm(CLI::App& app);
 Command add_info(CLI::App& app);
 Command add_plan(CLI::App& app);
 Command add_quantize(CLI::App& app);

@@ -1,5 +1,9 @@
 # Files of the user's in and out, and the commands over them.
 target_sources(octet_command_parts PRIVATE
+  gemm.cpp
+  gemm_device.cpp
+  gemm_error.cpp
+  gemm_operand.cpp
   interrupts.cpp
   mapped_file.cpp
   npy.cpp

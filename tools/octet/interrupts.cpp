@@ -40,11 +40,7 @@ void wait_for_end(const sigset_t& signals) {
   int signal = 0;
   while (sigwait(&signals, &signal) != 0) {
   }
-  ends().mutex.lock();  // for good: nothing is renamed any more
-  for (const std::string& name : ends().names) {
-    std::error_code ignored;
-    std::filesystem::remove_all(name, ignored);
-  }
+  remove_unfinished();
   if (file_was_cut) ::_exit(kBadInput);
   struct sigaction usual {};
   usual.sa_handler = SIG_DFL;
@@ -115,6 +111,14 @@ void remove_when_ended(const std::string& path) {
   start_waiting();
   const std::lock_guard lock(ends().mutex);
   ends().names.insert(path);
+}
+
+void remove_unfinished() {
+  ends().mutex.lock();  // for good: nothing is renamed any more
+  for (const std::string& name : ends().names) {
+    std::error_code ignored;
+    std::filesystem::remove_all(name, ignored);
+  }
 }
 
 int no_longer_remove(const std::string& path, const std::function<int()>& change) {

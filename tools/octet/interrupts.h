@@ -22,6 +22,8 @@ void remove_when_ended(const std::string& path);
 // The name is gone or is to stay. `change` (a rename, an unlink) and the forgetting are one step
 // for a signal; what it returns is returned.
 int no_longer_remove(const std::string& path, const std::function<int()>& change);
+// Removes all of them now, for whoever ends the process without unwinding.
+void remove_unfinished();
 
 // `path` must live until the mapping is forgotten.
 void watch_mapping(const std::byte* data, int64_t size, const char* path);

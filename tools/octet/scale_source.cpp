@@ -60,7 +60,8 @@ void ScaleSource::open(const std::string& reference) {
   label_ = octet::tool::label(*store_, name);
 }
 
-octet_type element_type(const Tensor& tensor, const std::string& dtype, const std::string& label) {
+octet_type element_type(const Tensor& tensor, const std::string& dtype, const std::string& label,
+                        const std::string& option) {
   const octet_type type = dtype_to_octet(tensor.dtype);
   if (type == OCTET_E4M3 || type == OCTET_BF16 || type == OCTET_F16 || type == OCTET_F32) {
     return type;
@@ -68,12 +69,12 @@ octet_type element_type(const Tensor& tensor, const std::string& dtype, const st
   if (tensor.dtype == "U8" && dtype == "e4m3") return OCTET_E4M3;
   if (tensor.dtype == "U16" && dtype == "bf16") return OCTET_BF16;
   if (tensor.dtype == "U8" || tensor.dtype == "U16") {
+    const bool one = tensor.dtype == "U8";
     throw std::runtime_error(
-        fmt::format("{}: holds {} integers{}: give --dtype {} if they are {}", label,
-                    tensor.dtype == "U8" ? "8-bit" : "16-bit",
-                    dtype.empty() ? "" : ", which --dtype " + dtype + " does not fit",
-                    tensor.dtype == "U8" ? "e4m3" : "bf16",
-                    tensor.dtype == "U8" ? "codes" : "BF16 bits"));
+        fmt::format("{}: holds {} integers{}: give {} {} if they are {}", label,
+                    one ? "8-bit" : "16-bit",
+                    dtype.empty() ? "" : fmt::format(", which {} {} does not fit", option, dtype),
+                    option, one ? "e4m3" : "bf16", one ? "codes" : "BF16 bits"));
   }
   throw std::runtime_error(fmt::format("{}: holds {}: must be F32, BF16, F16 or F8_E4M3", label,
                                        printable(tensor.dtype)));

@@ -38,8 +38,9 @@ class ScaleSource {
 std::string default_scales_file(const std::string& codes);
 
 // What the elements are: the type of the tensor, or, where integers stand for something, what
-// --dtype says they are (e4m3 for uint8, bf16 for uint16). Throws if it is neither a float nor
+// `option` says they are (e4m3 for uint8, bf16 for uint16). Throws if it is neither a float nor
 // said.
-octet_type element_type(const Tensor& tensor, const std::string& dtype, const std::string& label);
+octet_type element_type(const Tensor& tensor, const std::string& dtype, const std::string& label,
+                        const std::string& option = "--dtype");
 
 }  // namespace octet::tool
