@@ -47,7 +47,6 @@ namespace {
 //   count_below(n, x, limit)   n + 1 in bytes where x < limit as signed numbers
 //   interleave(columns, w)     w[k][i] = byte k of columns i, L + i, 2L + i, 3L + i, for k < kBlock
 //   kFused                     count beside the multiply-adds, where registers suffice for both
-//   kStepsOutside              all rows take a step before the next: for panels beyond the L1 cache
 //   kLookup                    there are lookup(table, index), shuffle(x, pattern) and unpackings,
 //                              each within 16 bytes
 template <class Ops, int kRows>
@@ -89,11 +88,19 @@ struct E4m3Kernel {
   }
 
   static void pack_b(const void* b, int64_t ld, int columns, int k, void* packed) {
-    const auto* source = static_cast<const uint8_t*>(b);
     auto* out = static_cast<StepB*>(packed);
     alignas(64) uint8_t staged[kColumns][kBlock];
     alignas(64) Word words[kBlock];
     const uint8_t* column[kColumns];
+    stage(b, ld, columns, k, staged, column);
+    Ops::interleave(column, words);
+    for (int i = 0; i < kBlock; ++i) expand(words[i], out[i / kStep], i % kStep);
+  }
+
+  // Where every column's kBlock codes lie; what is missing is filled up with zeros in `staged`.
+  static void stage(const void* b, int64_t ld, int columns, int k,
+                    uint8_t (&staged)[kColumns][kBlock], const uint8_t* (&column)[kColumns]) {
+    const auto* source = static_cast<const uint8_t*>(b);
     for (int j = 0; j < kColumns; ++j) {
       if (j < columns && k == kBlock) {
         column[j] = source + j * ld;
@@ -104,8 +111,6 @@ struct E4m3Kernel {
       std::memset(staged[j] + have, 0, static_cast<std::size_t>(kBlock - have));
       column[j] = staged[j];
     }
-    Ops::interleave(column, words);
-    for (int i = 0; i < kBlock; ++i) expand(words[i], out[i / kStep], i % kStep);
   }
 
   // The elements of one k for all columns.
@@ -276,25 +281,13 @@ struct E4m3Kernel {
   // Not inlined: the compiler must not move arithmetic over a change of the rounding mode.
   [[gnu::noinline]] static void multiply_toward_zero(const StepA* a, const StepB* b, int rows,
                                                      int steps, bool first, float* chain) {
-    if constexpr (Ops::kStepsOutside) {
-      for (int step = 0; step < steps; ++step) {
-        for (int row = 0; row < rows; row += kRows) {
-          Float c[kRows][4];
-          float* at = chain + row * kColumns;
-          if (step > 0 || !first) std::memcpy(&c, at, sizeof c);
-          advance(a + row / kRows * kSteps, b, step, first, c);
-          std::memcpy(at, &c, sizeof c);
-        }
-      }
-    } else {
-      for (int row = 0; row < rows; row += kRows) {
-        Float c[kRows][4];
-        if (!first) std::memcpy(&c, chain, sizeof c);
-        for (int step = 0; step < steps; ++step) advance(a, b, step, first, c);
-        std::memcpy(chain, &c, sizeof c);
-        a += kSteps;
-        chain += kRows * kColumns;
-      }
+    for (int row = 0; row < rows; row += kRows) {
+      Float c[kRows][4];
+      if (!first) std::memcpy(&c, chain, sizeof c);
+      for (int step = 0; step < steps; ++step) advance(a, b, step, first, c);
+      std::memcpy(chain, &c, sizeof c);
+      a += kSteps;
+      chain += kRows * kColumns;
     }
   }
 

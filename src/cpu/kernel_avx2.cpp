@@ -22,7 +22,6 @@ struct Ops {
   using SignedShort = int16_t __attribute__((vector_size(32)));
   static constexpr bool kFused = true;
   static constexpr bool kLookup = true;
-  static constexpr bool kStepsOutside = false;
 
   static Float splat(float x) { return (Float)_mm256_set1_ps(x); }
   static Word splat(uint32_t x) { return (Word)_mm256_set1_epi32(static_cast<int>(x)); }

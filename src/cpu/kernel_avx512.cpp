@@ -1,17 +1,17 @@
-// The kernels for AVX-512 (F, BW, DQ, VL, VBMI). What is computed, and how, is in e4m3_kernel.h and
-// bf16_kernel.h. No inline function of a library may be called here: the linker could keep this
-// file's copy of it for everyone, and a processor without AVX-512 would meet it. Compiled with
-// contraction, like kernel_avx2.cpp.
+// The kernels for AVX-512 (F, BW, DQ, VL, VBMI, BITALG, VNNI). What is computed, and how, is in
+// e4m3_planes.h and bf16_kernel.h. No inline function of a library may be called here: the linker
+// could keep this file's copy of it for everyone, and a processor without AVX-512 would meet it.
+// Compiled with contraction, like kernel_avx2.cpp.
 //
-// For 32 elements of K, one row and 64 columns the e4m3 kernel issues 128 fused multiply-adds, 64
-// operations for the exponents, 96 for the count and about 58 for the rest. Processors with four
-// vector pipes hide most of the byte operations behind the multiply-adds. Those with two 512-bit
-// ports do not: there 346 / 2 cycles, against 64 of the multiply-adds alone, is the limit, and this
-// code runs at nearly nine tenths of it.
+// For 32 elements of K, one row and 64 columns the e4m3 kernel issues 128 fused multiply-adds, 30
+// operations for the exponents of the products, 55 for the count and about 38 for the rest. On
+// processors with two 512-bit ports 250 / 2 cycles is the limit, against 64 of the multiply-adds
+// alone; this code takes about 145.
 #include <immintrin.h>
 
 #include "cpu/bf16_kernel.h"
 #include "cpu/e4m3_kernel.h"
+#include "cpu/e4m3_planes.h"
 
 namespace oct::cpu {
 namespace {
@@ -27,7 +27,6 @@ struct Ops {
   using SignedShort = int16_t __attribute__((vector_size(64)));
   static constexpr bool kFused = true;
   static constexpr bool kLookup = true;
-  static constexpr bool kStepsOutside = true;
 
   static Float splat(float x) { return (Float)_mm512_set1_ps(x); }
   static Word splat(uint32_t x) { return (Word)_mm512_set1_epi32(static_cast<int>(x)); }
@@ -112,7 +111,7 @@ struct Ops {
   }
 };
 
-using E4m3 = E4m3Kernel<Ops, 4>;
+using E4m3 = E4m3Planes<Ops>;
 
 void promote(const float* chain, const float* sfa, const float* sfb, int rows, float* acc) {
   constexpr int kColumns = E4m3::kColumns;

@@ -19,7 +19,6 @@ struct Ops {
   using Short = uint16_t __attribute__((vector_size(16)));
   using SignedShort = int16_t __attribute__((vector_size(16)));
   static constexpr bool kFused = false;
-  static constexpr bool kStepsOutside = false;
   static constexpr bool kLookup = false;
 
   static Float splat(float x) { return Float{x, x, x, x}; }

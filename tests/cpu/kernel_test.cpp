@@ -233,7 +233,9 @@ TEST(Isa, EveryInstructionSetOfThisProcessorIsTested) {
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                      __builtin_cpu_supports("avx512vbmi");
+                      __builtin_cpu_supports("avx512vbmi") &&
+                      __builtin_cpu_supports("avx512bitalg") &&
+                      __builtin_cpu_supports("avx512vnni");
   EXPECT_EQ(cpu::isa_available(OCTET_ISA_AVX2), avx2);
   EXPECT_EQ(cpu::isa_available(OCTET_ISA_AVX512), avx512);
   const octet_isa best = avx512 ? OCTET_ISA_AVX512 : avx2 ? OCTET_ISA_AVX2 : OCTET_ISA_PORTABLE;
