@@ -11,7 +11,7 @@
 namespace oct::cpu {
 
 inline constexpr int kBlock = 128;      // elements of K in one packed block
-inline constexpr int kMaxRows = 128;    // rows of A that one call of multiply() takes
+inline constexpr int kMaxRows = 256;    // rows of A that one call of multiply() takes
 inline constexpr int kMaxColumns = 64;  // columns of the widest panel
 
 // Functions for one type of operand. `rows` and `columns` of the pointers are given in elements of

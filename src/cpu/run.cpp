@@ -25,7 +25,7 @@ using core::ceil_div;
 using core::DenseView;
 
 constexpr int64_t kMostScratch = int64_t{64} << 20;
-constexpr int kWidestTile = 512;
+constexpr int kWidestTile = 1024;
 // Work of a thread that is worth its creation (10-20 us): multiply-adds, and bytes of zeros.
 constexpr int64_t kWorthAThread = int64_t{1} << 19;
 

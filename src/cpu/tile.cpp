@@ -91,6 +91,7 @@ class TileRun {
         const auto* b =
             static_cast<const char*>(view_.b) + (column * view_.b_ld + k) * element_bytes_;
         operand_.pack_b(b, view_.b_ld, panel_columns(p), length, scratch_.b);
+        fetch_ahead(range, block, p);
         float* acc = panel(scratch_.acc, p);
         if (!scaled_) {  // the chain runs on from block to block
           operand_.multiply(scratch_.a, scratch_.b, padded_rows_, steps, block == range.first, acc);
@@ -104,6 +105,35 @@ class TileRun {
     }
   }
 
+  // What is packed next comes in short pieces from far apart, which no processor foresees: asked
+  // for while the panel at hand is multiplied. The next panel's columns, and this panel's share of
+  // the rows of the next block.
+  void fetch_ahead(core::BlockRange range, int64_t block, int panel) const {
+    const bool turn = panel + 1 == panels_;
+    const int64_t next = turn ? block + 1 : block;
+    if (next < range.last) {
+      const int p = turn ? 0 : panel + 1;
+      fetch(view_.b, view_.b_ld, tile_.column + int64_t{p} * operand_.columns, panel_columns(p),
+            next);
+    }
+    if (block + 1 < range.last) {
+      const int first = tile_.rows * panel / panels_;
+      fetch(view_.a, view_.a_ld, tile_.row + first, tile_.rows * (panel + 1) / panels_ - first,
+            block + 1);
+    }
+  }
+  // Element 0 and the last of every line of `rows` rows of a block.
+  void fetch(const void* data, int64_t ld, int64_t row, int rows, int64_t block) const {
+    const int64_t k = block * core::kBlockK;
+    const int64_t bytes = std::min(core::kBlockK, view_.k - k) * element_bytes_;
+    for (int i = 0; i < rows; ++i) {
+      const char* line = static_cast<const char*>(data) + ((row + i) * ld + k) * element_bytes_;
+      for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(line + at, 0, 2);
+      __builtin_prefetch(line + bytes - 1, 0, 2);
+      asm volatile("");  // GCC takes a function that only fetches for one without effects
+    }
+  }
+
   void gather_sfa(int64_t block, float* out) const {
     const core::ScaleView& s = view_.sfa;
     const float* data = s.data + tile_.row * s.row_stride + block * s.k_stride;
@@ -114,9 +144,13 @@ class TileRun {
     const core::ScaleView& s = view_.sfb;
     const int have = panel_columns(index);
     const int64_t first = tile_.column + int64_t{index} * operand_.columns;
-    for (int j = 0; j < operand_.columns; ++j) {
-      out[j] = j < have ? s.data[(first + j) / view_.sfb_rows * s.row_stride + block * s.k_stride]
-                        : 0.0f;
+    const float* data = s.data + block * s.k_stride;
+    int64_t row = first / view_.sfb_rows;
+    for (int j = 0; j < operand_.columns; ++row) {  // columns that share a row of scales
+      const int64_t end = std::min<int64_t>((row + 1) * view_.sfb_rows - first, have);
+      const float scale = j < have ? data[row * s.row_stride] : 0.0f;
+      const int stop = j < have ? static_cast<int>(end) : operand_.columns;
+      for (; j < stop; ++j) out[j] = scale;
     }
   }
 
