@@ -112,6 +112,49 @@ TEST_P(Kernels, LargerThanATile) {
   }
 }
 
+// Kernels that hold exponents in few bits: a power of two, the highest of its row, meets the least
+// element that there is, and the largest product is made by others. One negative product is cut,
+// toward zero and not downward: a unit, and nothing hides it.
+TEST_P(Kernels, TheLeastBesideAPowerOfTwo) {
+  constexpr int64_t kRows = 9, kColumns = 70, kLength = 32;
+  constexpr uint8_t kPower = 0x78, kLeast = 0x81, kOther = 0x68, kOne = 0x38;  // 256, -2^-9, 64, 1
+  Random r(13);
+  for (const bool least_in_a : {false, true}) {
+    for (const uint8_t least : {kLeast, uint8_t{0x89}, uint8_t{0x91}}) {
+      Problem p = make(r, OCTET_E4M3, Codes::kGaussian, Scales::kOrdinary);
+      const auto fill = [&](std::vector<uint16_t>& data, int64_t rows, uint8_t first,
+                            uint8_t second) {
+        data.assign(static_cast<std::size_t>(rows * kLength / 2), kOne * 0x0101);
+        auto* codes = reinterpret_cast<uint8_t*>(data.data());
+        for (int64_t i = 0; i < rows; ++i) {
+          codes[i * kLength + 8] = first;
+          codes[i * kLength + 9] = second;
+        }
+      };
+      fill(p.a, kRows, least_in_a ? least : kPower, least_in_a ? kPower : kOther);
+      fill(p.b, kColumns, least_in_a ? kPower : least, least_in_a ? kOther : kPower);
+      p.view = core::DenseView{};
+      p.view.m = kRows;
+      p.view.n = kColumns;
+      p.view.k = p.view.a_ld = p.view.b_ld = kLength;
+      p.view.in_type = OCTET_E4M3;
+      p.view.d_type = OCTET_F32;
+      p.view.d_ld = kColumns;
+      p.view.a = p.a.data();
+      p.view.b = p.b.data();
+      p.sfa.assign(kRows, 1.0f);
+      p.sfb.assign(kColumns, 1.0f);
+      p.view.sfa = {p.sfa.data(), 1, 1};
+      p.view.sfb = {p.sfb.data(), 1, 1};
+      p.alias = false;
+      p.c.clear();
+      p.d.assign(static_cast<std::size_t>((kRows * kColumns + 2 * kGuard) * 4), 0xa5);
+      EXPECT_TRUE(equal(p, computed(p, GetParam(), 1, nullptr), expected(p)))
+          << static_cast<int>(least) << (least_in_a ? " in A" : " in B");
+    }
+  }
+}
+
 // A decode step: one row still gives work to all threads.
 TEST_P(Kernels, OneRowTakesAllThreads) {
   Random r(12);
