@@ -118,7 +118,7 @@ struct Bf16Kernel {
     }
   }
 
-  static void pack_b(const void* b, int64_t ld, int columns, int k, void* packed) {
+  static void pack_b(const void* b, int64_t ld, int columns, int k, int /*rows*/, void* packed) {
     const auto* source = static_cast<const uint16_t*>(b);
     auto* out = static_cast<StepB*>(packed);
     alignas(64) uint16_t staged[kBlock][kColumns];

@@ -87,7 +87,7 @@ struct E4m3Kernel {
     }
   }
 
-  static void pack_b(const void* b, int64_t ld, int columns, int k, void* packed) {
+  static void pack_b(const void* b, int64_t ld, int columns, int k, int /*rows*/, void* packed) {
     auto* out = static_cast<StepB*>(packed);
     alignas(64) uint8_t staged[kColumns][kBlock];
     alignas(64) Word words[kBlock];

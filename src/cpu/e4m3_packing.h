@@ -34,6 +34,7 @@ struct E4m3Packing {
   static constexpr int kColumns = Base::kColumns, kStep = Base::kStep, kSteps = Base::kSteps;
   static constexpr int kGroups = kStep / 8;  // vectors of one plane
   static constexpr int kReach = 3, kCodeBits = 4, kMostCode = 15;
+  static constexpr int kFewRows = 12;  // fewer go by bytes: planes are not worth making for them
   // Stands for the highest exponent code of nothing but zeros: with any other, and kReach less, it
   // is between 0 and the field of every exponent that occurs.
   static constexpr int kZeroHighest = 8;
@@ -166,7 +167,7 @@ struct E4m3Packing {
     _mm512_store_ps(out, _mm512_mask_mov_ps(value, nan, _mm512_set1_ps(__builtin_nanf(""))));
   }
 
-  static void pack_b(const void* b, int64_t ld, int columns, int k, void* packed) {
+  static void pack_b(const void* b, int64_t ld, int columns, int k, int rows, void* packed) {
     auto* out = static_cast<StepB*>(packed);
     alignas(64) Word words[kBlock];
     alignas(64) uint8_t staged[kColumns][kBlock];
@@ -175,6 +176,7 @@ struct E4m3Packing {
     Ops::interleave(column, words);
     for (int s = 0; s < kSteps; ++s) {
       for (int i = 0; i < kStep; ++i) Base::expand(words[s * kStep + i], out[s].bytes, i);
+      if (rows < kFewRows) continue;
       for (int j = 0; j < kColumns; ++j) {
         std::memcpy(out[s].element[j], column[j] + s * kStep, kStep);
       }

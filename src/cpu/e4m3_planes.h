@@ -37,8 +37,8 @@ namespace {
 template <class Ops>
 struct E4m3Planes : E4m3Packing<Ops> {
   using Packing = E4m3Packing<Ops>;
-  using Packing::kCodeBits, Packing::kColumns, Packing::kGroups, Packing::kReach, Packing::kRows,
-      Packing::kStep, Packing::kSteps, Packing::kZeroHighest;
+  using Packing::kCodeBits, Packing::kColumns, Packing::kFewRows, Packing::kGroups, Packing::kReach,
+      Packing::kRows, Packing::kStep, Packing::kSteps, Packing::kZeroHighest;
   using typename Packing::Byte;
   using typename Packing::Codes;
   using typename Packing::RowA;
@@ -282,16 +282,13 @@ struct E4m3Planes : E4m3Packing<Ops> {
     Notes notes[2];
     const int groups = rows / kRows;
     int trouble = 0;
-    bool bytes = false;
-    look<kFirst>(a[0], b, chain, notes[0]);
+    bool bytes = rows < kFewRows;
+    prepare<kFirst>(a[0], b, bytes, chain, notes[0]);
     for (int i = 0; i < groups; ++i) {
       const StepA& step = a[i * kSteps];
       float* at = chain + i * kRows * kColumns;
       Notes& now = notes[i % 2];
-      const bool clamped = (step.smallest_codes & b.clamped_codes) != 0 ||
-                           (step.clamped_codes & b.smallest_codes) != 0;
-      const uint64_t any = now.bad[0] | now.bad[1] | now.bad[2] | now.bad[3] | uint64_t{clamped};
-      if (__builtin_expect(any != 0 && !bytes, 0)) {
+      if (!bytes && __builtin_expect(needs_repair(step, b, now), 0)) {
         for (int r = 0; r < kRows; ++r) {
           trouble += repair(step.row[r], b, kFirst ? nullptr : at + r * kColumns, now.bad[r],
                             now.top[r], now.count[r]);
@@ -299,25 +296,25 @@ struct E4m3Planes : E4m3Packing<Ops> {
         bytes = trouble > kPatience + kPatienceAGroup * i;
       }
       if (i + 1 < groups) {
-        const StepA& next = a[(i + 1) * kSteps];
-        const float* c = at + kRows * kColumns;
-        if (bytes) {
-          by_bytes<kRows>(next.row, b, kFirst ? nullptr : c, notes[(i + 1) % 2].top,
-                          notes[(i + 1) % 2].count);
-        } else {
-          look<kFirst>(next, b, c, notes[(i + 1) % 2]);
-        }
+        prepare<kFirst>(a[(i + 1) * kSteps], b, bytes, at + kRows * kColumns, notes[(i + 1) % 2]);
       }
       add_up<kFirst, kLast>(step, b, now, at);
     }
   }
+  [[gnu::always_inline]] static inline bool needs_repair(const StepA& a, const StepB& b,
+                                                         const Notes& notes) {
+    return ((notes.bad[0] | notes.bad[1] | notes.bad[2] | notes.bad[3]) != 0) |
+           (((a.smallest_codes & b.clamped_codes) | (a.clamped_codes & b.smallest_codes)) != 0);
+  }
   template <bool kFirst>
-  [[gnu::always_inline]] static inline void look(const StepA& step, const StepB& b,
-                                                 const float* chain, Notes& notes) {
-    if (!(step.all_nonzero & b.all_nonzero)) {
-      look<kFirst, true>(step, b, chain, notes);
+  [[gnu::always_inline]] static inline void prepare(const StepA& a, const StepB& b, bool bytes,
+                                                    const float* chain, Notes& notes) {
+    if (bytes) {
+      by_bytes<kRows>(a.row, b, kFirst ? nullptr : chain, notes.top, notes.count);
+    } else if (a.all_nonzero & b.all_nonzero) {
+      look<kFirst, false>(a, b, chain, notes);
     } else {
-      look<kFirst, false>(step, b, chain, notes);
+      look<kFirst, true>(a, b, chain, notes);
     }
   }
 

@@ -24,7 +24,8 @@ struct OperandKernel {
   int64_t b_bytes;      // packed bytes of a panel
 
   void (*pack_a)(const void* a, int64_t ld, int rows, int k, void* packed);
-  void (*pack_b)(const void* b, int64_t ld, int columns, int k, void* packed);
+  // `rows` is what multiply() will be called with: for a few, a kernel may prepare less.
+  void (*pack_b)(const void* b, int64_t ld, int columns, int k, int rows, void* packed);
 
   // Runs `steps` instructions of the chain for every row and column. chain[row * columns + column]
   // is the accumulator; `first` says that the chain starts here, whatever `chain` holds. Leaves the

@@ -90,7 +90,7 @@ class TileRun {
         const int64_t column = tile_.column + int64_t{p} * operand_.columns;
         const auto* b =
             static_cast<const char*>(view_.b) + (column * view_.b_ld + k) * element_bytes_;
-        operand_.pack_b(b, view_.b_ld, panel_columns(p), length, scratch_.b);
+        operand_.pack_b(b, view_.b_ld, panel_columns(p), length, padded_rows_, scratch_.b);
         fetch_ahead(range, block, p);
         float* acc = panel(scratch_.acc, p);
         if (!scaled_) {  // the chain runs on from block to block
