@@ -2,6 +2,8 @@
 // bench_timer.h), beside their floor and beside cuBLASLt on the same operands in the same run.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +20,9 @@ struct BenchOptions {
   std::string force;    // a kernel's name or a part of it; empty: all
   int force_split = 0;  // 0: any
   int candidates = 0;   // measure so many of each problem's cheapest; 0: the planner's choice
-  bool pdl = false;     // a second arm with dependent launch, weights ready
+  std::shared_ptr<const TunedTable> table;  // that its choice is made with, or null
+  std::string table_file;
+  bool pdl = false;  // a second arm with dependent launch, weights ready
   bool sustained = false;
   bool cublaslt = true;
   bool fast_accumulation = true;  // of cuBLASLt's per-tensor arm
@@ -44,8 +48,17 @@ std::vector<GemmProblem> chain_problems(int rows);
 // On a device; in a build without kernels they say that there are none. They throw
 // Error or DeviceError; exit codes: 0, 2 something was refused, 3 no kernels, 130 interrupted (the
 // CSV holds what was measured until then).
-int bench_problems(const BenchOptions& options);
+// `run`, if not null, receives the record and what was measured.
+struct CandidateRun;
+int bench_problems(const BenchOptions& options, CandidateRun* run = nullptr);
 int bench_chain(const BenchOptions& options);
 int bench_host_cost(const BenchOptions& options);
+
+// What would be timed, on a device if there is one, else planned for an H200.
+int bench_dry_run(const BenchOptions& options);
+// `body`, and for what it throws the exit code above, with the sentence on stderr.
+int with_exit_codes(const std::function<int()>& body);
+// As typed, for the record.
+std::string command_line();
 
 }  // namespace octet::tool

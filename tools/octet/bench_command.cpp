@@ -1,21 +1,14 @@
 // `octet bench`: its options, and what can be said without a device. The rest: bench.h.
-#include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "bench.h"
-#include "bench_floor.h"
-#include "bench_layout.h"
 #include "cases_file.h"
 #include "commands.h"
-#include "complain.h"
-#include "device_memory.h"
+#include "table_file.h"
 
 namespace octet::tool {
 namespace {
@@ -43,15 +36,6 @@ struct BenchRequest {
   bool chain = false, host_cost = false, dry_run = false;
 };
 
-// As typed, for the record.
-std::string command_line() {
-  std::ifstream in("/proc/self/cmdline", std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  while (!text.empty() && text.back() == 0) text.pop_back();
-  std::replace(text.begin(), text.end(), '\0', ' ');
-  return text;
-}
-
 void collect_problems(BenchRequest& request) {
   std::vector<GemmProblem>& problems = request.options.problems;
   for (const std::string& text : request.texts) {
@@ -71,63 +55,20 @@ void collect_problems(BenchRequest& request) {
   }
 }
 
-// Planned for the device if there is one, else for an H200.
-int dry_run(const BenchOptions& options) {
-  auto device = cuda::device_spec(options.device);
-  if (!device.ok()) device = DeviceSpec::preset("h200");
-  if (!options.json) {
-    fmt::print("{:<32} {:>9} {:>5} {:>9} {:>9}  {}\n", "problem", "floor us", "sets", "MB a set",
-               "launches", "plan");
-  }
-  int refused = 0;
-  nlohmann::json report = nlohmann::json::array();
-  for (const GemmProblem& problem : options.problems) {
-    try {
-      const OperandLayout x = layout_of(problem);
-      const double floor = floor_us(work_of(problem), problem.in_type);
-      const std::int64_t bytes =
-          x.a.bytes + x.b.bytes + x.sfa.bytes + x.sfb.bytes + x.c.bytes + x.d.bytes + x.bias.bytes;
-      for (const ChosenPlan& chosen : choose_plans(options, problem, device.value())) {
-        const auto launches = launches_for(floor, x.sets);
-        if (options.json) {
-          report.push_back({{"problem", problem.to_string()},
-                            {"floor_us", floor},
-                            {"sets", x.sets},
-                            {"bytes_a_set", bytes},
-                            {"launches", launches},
-                            {"plan", chosen.plan.to_string()}});
-          continue;
-        }
-        fmt::print("{:<32} {:>9.2f} {:>5} {:>9.2f} {:>9}  {}\n", problem.to_string(), floor, x.sets,
-                   static_cast<double>(bytes) * 1e-6, launches, kernel_and_split(chosen.plan));
-      }
-    } catch (const Error& error) {
-      ++refused;
-      complain("octet: {}\n", error.what());
-    }
-  }
-  if (options.json) fmt::print("{}\n", report.dump(2));
-  return refused > 0 ? kBadInput : kRight;
-}
-
 int run_bench(BenchRequest request) {
   BenchOptions& options = request.options;
   options.command = command_line();
   if (!request.force.empty()) parse_force(request.force, options);
+  if (!options.table_file.empty()) {
+    options.table = std::make_shared<TunedTable>(read_table("--table", options.table_file));
+  }
   collect_problems(request);
-  try {
-    if (request.dry_run) return dry_run(options);
+  return with_exit_codes([&] {
+    if (request.dry_run) return bench_dry_run(options);
     if (request.chain) return bench_chain(options);
     if (request.host_cost) return bench_host_cost(options);
     return bench_problems(options);
-  } catch (const DeviceError& error) {
-    complain("octet: {}\n", error.what());
-    return kNoDevice;
-  } catch (const Error& error) {
-    const bool input = error.code() == OCTET_INVALID_ARGUMENT || error.code() == OCTET_UNSUPPORTED;
-    complain("octet: {}\n", error.what());
-    return input ? kBadInput : kNoDevice;
-  }
+  });
 }
 
 }  // namespace
@@ -143,12 +84,17 @@ Command add_bench(CLI::App& app) {
       ->capture_default_str();
   bench->add_option("--csv", options.csv, "write the results here, row by row");
   bench->add_flag("--json", options.json, "print JSON");
-  bench->add_option("--force", request->force,
-                    "KERNEL[:split]: the cheapest candidate of this name, or whose name holds it");
-  bench
-      ->add_option("--candidates", options.candidates,
-                   "time the N candidates that the planner thinks cheapest, a row each")
-      ->check(CLI::Range(1, 1000));
+  auto* force = bench->add_option(
+      "--force", request->force,
+      "KERNEL[:split]: the cheapest candidate of this name, or whose name holds it");
+  auto* candidates =
+      bench
+          ->add_option("--candidates", options.candidates,
+                       "time the N candidates that the planner thinks cheapest, a row each")
+          ->check(CLI::Range(1, 1000));
+  bench->add_option("--table", options.table_file, "a tuned table that the planner asks first")
+      ->excludes(force)
+      ->excludes(candidates);
   bench->add_flag("--pdl", options.pdl,
                   "a second arm as programmatic dependent launches, weights ready");
   bench->add_flag("--sustained", options.sustained, "two seconds without rest for large problems");

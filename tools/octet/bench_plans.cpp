@@ -15,6 +15,11 @@ std::string kernel_and_split(const GemmPlan& plan) {
 std::vector<ChosenPlan> choose_plans(const BenchOptions& options, const GemmProblem& problem,
                                      const DeviceSpec& device) {
   const bool any = options.force.empty() && options.force_split == 0;
+  if (any && options.candidates == 0) {
+    const auto plan =
+        options.table ? plan_gemm(problem, device, *options.table) : plan_gemm(problem, device);
+    return {{0, plan.value()}};
+  }
   const auto most = static_cast<std::size_t>(std::max(1, options.candidates));
   const auto all = plan_candidates(problem, device, any ? static_cast<int>(most) : 1 << 20);
   const std::vector<GemmPlan>& plans = all.value();

@@ -10,6 +10,8 @@
 #include "bench_floor.h"
 #include "bench_session.h"
 #include "complain.h"
+#include "table_file.h"
+#include "tune.h"
 
 namespace octet::tool {
 namespace {
@@ -30,7 +32,13 @@ class ProblemBench {
  public:
   explicit ProblemBench(const BenchOptions& options) : options_(options), session_(options) {}
 
+  CandidateRun take() { return {session_.header(), std::move(rows_)}; }
+
   int run() {
+    if (options_.table) {
+      tell_unused(*options_.table, options_.table_file, session_.device());
+      session_.note("table", options_.table_file);
+    }
     time_anchor();
     std::string why_not;
     if (!options_.csv.empty() && !csv_.open(options_.csv, session_.header(), why_not)) {
@@ -163,9 +171,12 @@ class ProblemBench {
 
 }  // namespace
 
-int bench_problems(const BenchOptions& options) {
+int bench_problems(const BenchOptions& options, CandidateRun* run) {
   std::signal(SIGINT, on_interrupt);
-  return ProblemBench(options).run();
+  ProblemBench bench(options);
+  const int code = bench.run();
+  if (run != nullptr) *run = bench.take();
+  return code;
 }
 
 }  // namespace octet::tool

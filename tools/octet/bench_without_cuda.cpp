@@ -16,7 +16,7 @@ int refuse() {
 
 }  // namespace
 
-int bench_problems(const BenchOptions&) { return refuse(); }
+int bench_problems(const BenchOptions&, CandidateRun*) { return refuse(); }
 int bench_chain(const BenchOptions&) { return refuse(); }
 int bench_host_cost(const BenchOptions&) { return refuse(); }
 

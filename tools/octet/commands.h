@@ -46,6 +46,7 @@ Command add_gemm(CLI::App& app);
 Command add_info(CLI::App& app);
 Command add_plan(CLI::App& app);
 Command add_quantize(CLI::App& app);
+Command add_tune(CLI::App& app);
 Command add_verify(CLI::App& app);
 
 }  // namespace octet::tool

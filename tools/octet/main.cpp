@@ -26,7 +26,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   const std::vector<Command> commands{add_bench(app), add_demo(app),     add_info(app),
                                       add_plan(app),  add_quantize(app), add_dequantize(app),
-                                      add_gemm(app),  add_verify(app)};
+                                      add_gemm(app),  add_tune(app),     add_verify(app)};
 
   try {
     app.parse(argc, argv);

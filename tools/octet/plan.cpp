@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "devices.h"
 #include "octet/octet.hpp"
+#include "table_file.h"
 
 namespace octet::tool {
 namespace {
@@ -22,6 +23,7 @@ namespace {
 struct PlanOptions {
   std::string problem;
   std::string device = "cpu";
+  std::string table;  // file, or empty
   bool json = false;
 };
 
@@ -54,9 +56,15 @@ DeviceSpec find_device(const std::string& text) {
 int run_plan(const PlanOptions& options) {
   const GemmProblem problem = GemmProblem::parse(options.problem).value();
   const DeviceSpec device = find_device(options.device);
-  const GemmPlan plan = plan_gemm(problem, device).value();
+  std::optional<TunedTable> table;
+  if (!options.table.empty()) {
+    table = read_table("--table", options.table);
+    tell_unused(*table, options.table, device);
+  }
+  const GemmPlan plan =
+      (table ? plan_gemm(problem, device, *table) : plan_gemm(problem, device)).value();
   if (!options.json) {
-    fmt::print("{}", explain(problem, device).value());
+    fmt::print("{}", explain(problem, device, table ? &*table : nullptr).value());
     return kRight;
   }
   const nlohmann::json report = {{"problem", problem.to_string()},
@@ -83,6 +91,7 @@ Command add_plan(CLI::App& app) {
           "cpu, h100_sxm, h100_pcie, h200, h800, h20 or gh200 (no such device is needed); cuda "
           "or cuda:N for a device of this machine")
       ->capture_default_str();
+  plan->add_option("--table", options->table, "a tuned table that the planner asks first");
   plan->add_flag("--json", options->json, "print JSON");
   return {plan, [options] { return run_plan(*options); }};
 }

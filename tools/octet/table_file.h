@@ -1,0 +1,21 @@
+// Files of tuned tables. They are written by output_file.h, whole or not at all.
+#pragma once
+
+#include <string>
+
+#include "octet/octet.hpp"
+
+namespace octet::tool {
+
+// Throws with a sentence that names the file; `option` is what the user gave it as.
+TunedTable read_table(const std::string& option, const std::string& path);
+
+// Says on stderr what of the table is not used for plans on the device, if anything.
+void tell_unused(const TunedTable& table, const std::string& path, const DeviceSpec& device);
+
+bool file_exists(const std::string& path);
+
+// Throws, with a sentence, if no file can be put there: before hours of measuring, not after.
+void require_writable(const std::string& option, const std::string& path);
+
+}  // namespace octet::tool
