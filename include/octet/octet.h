@@ -236,7 +236,8 @@ OCTET_API octet_code octet_plan_explain(const octet_gemm_problem* problem,
 /* Choices that were measured on a device (by `octet tune`), as a text of a line for each problem:
  * docs/tuned-tables.md has the format. A table decides for the very problems it names, whatever
  * their bias, scale layouts and launch options are; for all others, for another device, and where
- * the problem fixes its split (`split`, `batch_invariant`) the planner chooses by itself. */
+ * the problem fixes its split (`split`, `batch_invariant`) the planner chooses by itself. A table
+ * for the H200 is part of this library; planning asks it after the one it is given. */
 typedef struct octet_tuned_table octet_tuned_table;
 
 /* Reads a table; refuses, naming the line, whatever does not follow the format. *table is to be
@@ -261,8 +262,8 @@ OCTET_API octet_code octet_tuned_table_print(const octet_tuned_table* table, cha
 OCTET_API octet_code octet_tuned_table_check(const octet_tuned_table* table,
                                              const octet_device_spec* device);
 
-/* octet_plan_gemm() that asks a table first; null: none. predicted_us of a measured choice is what
- * was measured. */
+/* octet_plan_gemm() that asks a table of the caller's first; null: none. predicted_us of a measured
+ * choice is what was measured. */
 OCTET_API octet_code octet_plan_gemm_tuned(const octet_gemm_problem* problem,
                                            const octet_device_spec* device,
                                            const octet_tuned_table* table, octet_gemm_plan* plan);

@@ -14,6 +14,7 @@
 #include "plan/candidates.h"
 #include "plan/device_presets.h"
 #include "plan/invariant_split.h"
+#include "plan/shipped_tables.h"
 
 namespace oct::plan {
 namespace {
@@ -71,9 +72,13 @@ octet_gemm_plan plan_of(const TunedEntry& entry, const octet_gemm_problem& probl
   return plan;
 }
 
+// Of the table given (or null), else of the one that ships.
 const TunedEntry* measured(const octet_gemm_problem& problem, const octet_device_spec& device,
                            const TunedTable* table) {
-  return table == nullptr ? nullptr : find_tuned(table->view(), problem, device);
+  if (table != nullptr) {
+    if (const TunedEntry* e = find_tuned(table->view(), problem, device)) return e;
+  }
+  return find_tuned(shipped_table(device), problem, device);
 }
 
 Status check_extents(const octet_gemm_problem& problem, const octet_device_spec& device) {
@@ -127,11 +132,14 @@ std::string refused_text(const std::vector<Refused>& refused) {
 }
 
 // Where a measured choice stands among the predicted ones.
-std::string measured_text(const TunedEntry& entry, const std::vector<Candidate>& candidates) {
+std::string measured_text(const TunedEntry& entry, bool ships,
+                          const std::vector<Candidate>& candidates) {
   const auto at = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) {
     return c.split == entry.split && std::string_view(c.name()) == entry.kernel;
   });
-  std::string text = fmt::format("measured: {:.2f} us, the fastest of a tuned table", entry.us);
+  std::string text =
+      fmt::format("measured: {:.2f} us, by {}", entry.us,
+                  ships ? "the tuned table that ships with the library" : "the tuned table given");
   if (at != candidates.end()) {
     text += fmt::format("; predicted {:.2f}, number {} of {}", at->cost.total(),
                         at - candidates.begin() + 1, candidates.size());
@@ -220,10 +228,11 @@ Status explain(const octet_gemm_problem& problem, const octet_device_spec& devic
   std::vector<Refused> refused;
   if (Status s = find_candidates(problem, device, candidates, refused); !s.ok()) return s;
   const TunedEntry* const entry = measured(problem, device, table);
+  const bool ships = entry == find_tuned(shipped_table(device), problem, device);
   plan = entry != nullptr ? plan_of(*entry, problem, device)
                           : plan_of(candidates.front(), problem, device);
   text = to_string(plan) + "\n\n";
-  if (entry != nullptr) text += measured_text(*entry, candidates);
+  if (entry != nullptr) text += measured_text(*entry, ships, candidates);
   text +=
       "predicted time in us: launch + fill + work (stream and math together) + exchange + store\n";
   text += fmt::format("  {:<26} {:>5} {:>5} {:>8} {:>7} {:>6} {:>8} {:>8} {:>9} {:>6}\n", "kernel",

@@ -45,7 +45,8 @@ int main() {
   int failures = 0;
   std::vector<GemmProblem> problems;
   for (const char* text :
-       {"dense_m16n7168k2048", "dense_m1n2112k7168", "dense_m128n576k7168", "dense_m4096n4096k7168",
+       {"dense_m15n7168k2048", "dense_m2n2112k7168", "dense_m130n576k7168", "dense_m4000n4096k7168",
+        "dense_m16n7168k2048_bias",  // in the table that ships
         "dense_m17n520k1000_inv_f32_acc", "batched_g7m300n2000k512_split2_sms100"}) {
     problems.push_back(GemmProblem::parse(text).value());
   }

@@ -430,7 +430,7 @@ TEST(Device, ExplainCutsToCapacity) {
 
 TEST(Plan, CandidatesAreWhatThePlannerChoosesFrom) {
   const DeviceSpec h200 = DeviceSpec::preset("h200").value();
-  for (const char* text : {"dense_m16n7168k2048", "dense_m4096n4096k7168", "dense_m64n576k7168_inv",
+  for (const char* text : {"dense_m17n7168k2048", "dense_m4000n4096k7168", "dense_m64n576k7168_inv",
                            "batched_g3m200n512k640_split2"}) {
     const GemmProblem p = GemmProblem::parse(text).value();
     const GemmPlan best = plan_gemm(p, h200).value();

@@ -2,6 +2,8 @@
 // what is passed over.
 #include "plan/tuned_table.h"
 
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,7 +12,7 @@
 
 #include "cuda/plan_cache.h"
 #include "octet/octet.hpp"
-#include "plan/candidates.h"
+#include "plan/shipped_tables.h"
 #include "support/problems.h"
 
 namespace {
@@ -139,7 +141,7 @@ TEST(TunedTable, DecidesForTheProblemsItNames) {
   EXPECT_EQ(tuned("dense_m16n7168k2048", device("cpu")).split, 1);
   const std::string reasons = explain(problem("dense_m16n7168k2048"), h200, &t).value();
   EXPECT_EQ(reasons.substr(0, reasons.find('\n')), plan.to_string());
-  EXPECT_NE(reasons.find("measured: 6.57 us, the fastest of a tuned table; predicted "),
+  EXPECT_NE(reasons.find("measured: 6.57 us, by the tuned table given; predicted "),
             std::string::npos);
 }
 
@@ -227,6 +229,60 @@ TEST(TunedTable, PrintsIntoTheCallersRoom) {
   EXPECT_EQ(octet_tuned_table_check(t.get(), nullptr), OCTET_INVALID_ARGUMENT);
   EXPECT_EQ(octet_cuda_context_set_table(nullptr, t.get()), OCTET_INVALID_ARGUMENT);
   octet_tuned_table_destroy(nullptr);
+}
+
+// The table that ships decides without being given, by the rules of any table.
+TEST(TunedTable, OneShipsForTheH200) {
+  std::ifstream in(OCTET_SOURCE_DIR "/tables/h200.txt");
+  std::stringstream text;
+  text << in.rdbuf();
+  const TunedTable file = table(text.str());
+  const DeviceSpec h200 = device("h200");
+  EXPECT_EQ(file.to_string(), text.str());
+  EXPECT_EQ(file.check(h200).message(), "");
+  // What the library carries is the file, and all of it is used.
+  const oct::plan::TableView ships = oct::plan::shipped_table(h200);
+  EXPECT_EQ(oct::plan::check_table(ships, h200).message(), "");
+  oct::plan::TunedTable carried;
+  carried.device = ships.device;
+  carried.sms = ships.sms;
+  carried.entries.assign(ships.entries.begin(), ships.entries.end());
+  const std::string printed = oct::plan::to_string(carried);
+  const auto choices = [](const std::string& all) { return all.substr(all.find("dense_")); };
+  EXPECT_EQ(choices(printed), choices(text.str()));
+  EXPECT_GE(carried.entries.size(), 90u);
+
+  int others = 0;
+  for (const oct::plan::TunedEntry& e : carried.entries) {
+    GemmProblem p;
+    static_cast<octet_gemm_problem&>(p) = e.problem;
+    const GemmPlan plan = plan_gemm(p, h200).value();
+    EXPECT_EQ(std::string(plan.kernel), e.kernel);
+    EXPECT_EQ(plan.split, e.split);
+    EXPECT_EQ(plan.sms, e.ctas);
+    EXPECT_EQ(plan.predicted_us, e.us);
+    EXPECT_NE(explain(p, h200).value().find("measured: "), std::string::npos);
+    // Neither another device, nor a problem whose split is given or invariant, nor a budget.
+    const DeviceSpec h100 = device("h100_sxm");
+    EXPECT_EQ(plan_gemm(p, h100).value(), plan_candidates(p, h100, 1).value()[0]);
+    GemmProblem q = p;
+    q.batch_invariant = 1;
+    EXPECT_EQ(plan_gemm(q, h200).value(), plan_candidates(q, h200, 1).value()[0]);
+    q = p;
+    q.split = 2;
+    EXPECT_EQ(plan_gemm(q, h200).value(), plan_candidates(q, h200, 1).value()[0]);
+    q = p;
+    q.sm_budget = 100;
+    EXPECT_EQ(plan_gemm(q, h200).value(), plan_candidates(q, h200, 1).value()[0]);
+    const GemmPlan model = plan_candidates(p, h200, 1).value()[0];
+    others += std::string(model.kernel) != e.kernel || model.split != e.split ? 1 : 0;
+  }
+  EXPECT_GT(others, 10) << "a table that says what the model says anyway need not ship";
+  // A table that is given comes first; what it does not name, the one that ships still decides.
+  const TunedTable given = table(kHeader + kEntry);
+  EXPECT_EQ(plan_gemm(problem("dense_m16n7168k2048"), h200, given).value().predicted_us, 6.57);
+  EXPECT_EQ(plan_gemm(problem("dense_m16n576k7168"), h200, given).value(),
+            plan_gemm(problem("dense_m16n576k7168"), h200).value());
 }
 
 // The cache of a context: finds what was kept as long as there is room, and never another plan.
