@@ -67,26 +67,26 @@ def differences(have, want, too_much, too_little):
 
 
 def check_exports(args):
-    return differences(exported(args.nm, args.library), listed("exported_symbols.txt"),
+    return differences(exported(args.nm, args.binary), listed("exported_symbols.txt"),
                        "{} is exported and not in exported_symbols.txt",
                        "{} is in exported_symbols.txt and not exported")
 
 
 def check_headers(args):
-    return differences(exported(args.nm, args.library), declared(args.include),
+    return differences(exported(args.nm, args.binary), declared(args.include),
                        "{} is exported and no header declares it",
                        "{} is declared in a header and not exported")
 
 
 def check_needed(args):
-    needed = {value for tag, value in dynamic(args.readelf, args.library) if tag == "NEEDED"}
+    needed = {value for tag, value in dynamic(args.readelf, args.binary) if tag == "NEEDED"}
     if "libc.so.6" not in needed:
         return [f"readelf shows no need of libc.so.6, only of {sorted(needed)}: not believed"]
     return [f"{x} is needed and not in needed.txt" for x in sorted(needed - listed("needed.txt"))]
 
 
 def check_paths(args):
-    entries = dynamic(args.readelf, args.library)
+    entries = dynamic(args.readelf, args.binary)
     problems = [f"{tag} {value}: the library must not say where others lie"
                 for tag, value in entries if tag in ("RPATH", "RUNPATH")]
     sonames = [value for tag, value in entries if tag == "SONAME"]
@@ -102,7 +102,7 @@ def check_imports(args):
                "log1p", "log2", "pow", "sin", "sincos", "sinh", "tan", "tanh", "tgamma"}
     needed = {line.split()[0].split("@")[0] for line in
               output_of(args.nm, "-D", "--undefined-only", "--format=posix",
-                        args.library).splitlines()}
+                        args.binary).splitlines()}
     if "fegetenv" not in needed:
         return ["nm shows no need of fegetenv: not believed"]
     return [f"{x} is needed: its last bit depends on the processor"
@@ -117,14 +117,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("aspect", choices=sorted(CHECKS))
-    parser.add_argument("library")
+    parser.add_argument("binary", metavar="LIBRARY")
     parser.add_argument("--include", default=HERE.parent.parent / "include" / "octet")
     parser.add_argument("--nm", default="nm")
     parser.add_argument("--readelf", default="readelf")
     args = parser.parse_args()
     problems = CHECKS[args.aspect](args)
     for problem in problems:
-        print(f"{pathlib.Path(args.library).name}: {problem}")
+        print(f"{pathlib.Path(args.binary).name}: {problem}")
     return 1 if problems else 0
 
 

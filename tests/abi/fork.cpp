@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "loaded_library.h"
 #include "octet/octet.h"
 #include "small_gemm.h"
 
@@ -25,15 +26,7 @@ struct Library {
   decltype(&octet_cpu_run) cpu_run;
 };
 
-template <typename Function>
-void find(void* handle, const char* name, Function& function) {
-  void* const address = dlsym(handle, name);
-  if (address == nullptr) {
-    std::printf("FAILED: %s\n", dlerror());
-    std::exit(1);
-  }
-  std::memcpy(&function, &address, sizeof address);
-}
+using octet_abi::find;
 
 Library load(void* handle) {
   Library x;

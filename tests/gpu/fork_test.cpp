@@ -11,6 +11,7 @@
 #include <cstring>
 #include <exception>
 
+#include "abi/loaded_library.h"
 #include "abi/small_gemm.h"
 #include "device_memory.h"
 #include "octet/octet.h"
@@ -31,15 +32,7 @@ struct Library {
   decltype(&octet_cuda_run) run;
 };
 
-template <typename Function>
-void find(void* handle, const char* name, Function& function) {
-  void* const address = dlsym(handle, name);
-  if (address == nullptr) {
-    std::printf("FAILED: %s\n", dlerror());
-    std::exit(1);
-  }
-  std::memcpy(&function, &address, sizeof address);
-}
+using octet_abi::find;
 
 Library load(void* handle) {
   Library x;

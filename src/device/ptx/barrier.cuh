@@ -94,9 +94,6 @@ __device__ __forceinline__ void mbarrier_wait_cluster(uint32_t bar, uint32_t par
 __device__ __forceinline__ void named_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
-__device__ __forceinline__ void named_arrive(int id, int threads) {
-  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
 
 // ---- clusters
 // -------------------------------------------------------------------------------------
