@@ -12,8 +12,6 @@ namespace oct::device {
 
 extern __shared__ __align__(1024) uint8_t shared_memory[];
 
-inline constexpr int kReadyBarrier = 1;
-
 // Registers of a thread after the producer's warpgroup has given its own away. NOTE: their total
 // must stay within what the launch gave (65536 / threads, rounded down to 8), or setmaxnreg.inc
 // hangs.
@@ -65,22 +63,23 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
   const bool clustered = kTile.multicast() > 1 || p.cluster_split > 1;
   const uint32_t rank = blockIdx.x;  // in the cluster, as the grid is laid out
   const ParameterFetch parameters(p, lane);
+  const int role = (warp - kMathWarps) / kTile.k_groups,
+            pipeline = (warp - kMathWarps) % kTile.k_groups;  // of a producer
+
+  if (lane == 0 && warp == kMathWarps + kWeights) ptx::prefetch_map(p.b);
+  if (lane == 0 && warp == kMathWarps + kActivations * kTile.k_groups) {
+    ptx::prefetch_map(p.a);
+    if (!(p.flags & abi::kPlainSfa)) ptx::prefetch_map(p.sfa);
+  }
+  init_barriers<kTile>(p, base, warp, lane);
+  parameters.wait();
+  // One barrier for all warps, before they part.
+  __syncthreads();
 
   if (warp >= kMathWarps) {
     if constexpr (kTile.moves_registers()) ptx::give_registers<RegisterSplit<kTile>::kProducer>();
-    if (warp >= kMathWarps + kTile.producer_warps())
-      return;  // exited warps count as arrived at cluster barriers
-    const int role = (warp - kMathWarps) / kTile.k_groups,
-              pipeline = (warp - kMathWarps) % kTile.k_groups;
+    if (role > kScales) return;  // idle; exited warps count as arrived at cluster barriers
     const Ring<kTile> ring(p, base, pipeline);
-    if (lane == 0 && role == kWeights) ptx::prefetch_map(p.b);
-    if (lane == 0 && role == kActivations) {
-      ptx::prefetch_map(p.a);
-      if (!(p.flags & abi::kPlainSfa)) ptx::prefetch_map(p.sfa);
-    }
-    init_barriers<kTile>(p, base, warp, lane);
-    parameters.wait();
-    ptx::named_sync(kReadyBarrier, abi::ready_threads(kTile));
     if (role == kScales && pipeline == 0 && lane == 0 && p.cluster_split > 1) {
       Exchange<kTile>(p, base, rank).announce();
     }
@@ -99,9 +98,6 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
     if (clustered && kTile.multicast() == 1) ptx::cluster_wait();
   } else {
     if constexpr (kTile.moves_registers()) ptx::take_registers<RegisterSplit<kTile>::kMath>();
-    init_barriers<kTile>(p, base, warp, lane);
-    parameters.wait();
-    ptx::named_sync(kReadyBarrier, abi::ready_threads(kTile));
     if (clustered) {
       ptx::cluster_arrive_relaxed();
       // NOTE: stages are released, and partial sums sent, to CTAs whose barriers must exist.

@@ -11,7 +11,7 @@
 // BARRIERS
 //   stages           pipeline.cuh
 //   exchange         epilogue.cuh, only with K split over the cluster
-//   named 1          all roles: barriers are initialised
+//   named 0          all warps, before they part: barriers are initialised
 //
 // TIMELINE of a K-block in a math warpgroup, kSets = 1 (two warpgroups take turns by themselves:
 // while one promotes, the other's WGMMA runs)

@@ -113,7 +113,7 @@ __device__ __forceinline__ abi::BlockRange my_range(const KernelParams& p, uint3
 template <TileConfig kTile>
 __device__ __forceinline__ void init_barriers(const KernelParams& p, uint32_t base, int warp,
                                               int lane) {
-  constexpr int kWarps = kTile.math_warps() + kTile.producer_warps();
+  constexpr int kWarps = kTile.threads() / 32;
   constexpr int kMost = (2 * Ring<kTile>::kLayout.stages + kWarps - 1) / kWarps;
   const uint32_t full = base + p.barriers, empty = full + abi::empty_after_full(kTile, p.stages),
                  exchange = full + abi::exchange_barriers(kTile, p.stages);

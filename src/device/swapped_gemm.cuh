@@ -11,7 +11,7 @@
 // BARRIERS
 //   stages            pipeline.cuh, each pipeline its own
 //   exchange          epilogue.cuh, with K split over the cluster
-//   named 1           all roles: barriers are initialised
+//   named 0           all warps, before they part: barriers are initialised
 //   named 2           exchange between the warpgroups of one CTA
 //
 // TIMELINE of a K-block: as in normal_gemm.cuh. A launch is short: what counts is how early the

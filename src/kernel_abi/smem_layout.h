@@ -15,11 +15,10 @@
 
 namespace oct::abi {
 
-inline constexpr int kBlockK = 128;         // elements, and bytes, of K in a block
-inline constexpr int kSfbSlots = 4;         // SFB values of a K-block that a tile may need
-inline constexpr int kStagingBytes = 2048;  // 16 rows of 128 bytes: one box of D
-inline constexpr int kUnitBytes = 512;      // 16 x 8 partial sums, one float4 a lane
-inline constexpr int kMostStages = 32;
+inline constexpr int kBlockK = 128;               // elements, and bytes, of K in a block
+inline constexpr int kSfbSlots = 4;               // SFB values of a K-block that a tile may need
+inline constexpr int kStagingBytes = 2048;        // 16 rows of 128 bytes: one box of D
+inline constexpr int kUnitBytes = 512;            // 16 x 8 partial sums, one float4 a lane
 inline constexpr int kMostSharedMemory = 232448;  // of one CTA on SM90
 inline constexpr int kSharedMemoryOfSm = 233472;  // shared by its CTAs, 1 KB of each reserved
 
@@ -86,7 +85,6 @@ OCTET_HD constexpr SmemLayout layout_with(const TileConfig& t, int cluster_split
   int stages = (room - fixed) / (s.stage_bytes + s.scale_bytes + 16);
   const int most = most_ring_bytes(t) / s.stage_bytes;
   if (stages > most) stages = most;
-  if (stages > kMostStages) stages = kMostStages;
   stages = stages / t.k_groups * t.k_groups;
   s.stages = stages < 0 ? 0 : stages;
   s.exchange = s.stages * s.stage_bytes;
@@ -143,11 +141,8 @@ OCTET_HD constexpr int exchange_full_arrivals() { return 1; }
 OCTET_HD constexpr int exchange_free_arrivals(const TileConfig& t, int cluster_split) {
   return t.math_warps() * cluster_split;
 }
-// Threads of the named barriers: of all roles when the CTA's barriers exist; of the math warps
-// between writing and reading partial sums inside a CTA.
-OCTET_HD constexpr int ready_threads(const TileConfig& t) {
-  return 32 * (t.math_warps() + t.producer_warps());
-}
+// Threads of the named barrier of the math warps, between writing and reading partial sums inside a
+// CTA. (That barriers exist, all threads wait for.)
 OCTET_HD constexpr int math_threads(const TileConfig& t) { return 32 * t.math_warps(); }
 
 // Bytes of one stage with `blocks` K-blocks in it: of B, and of A with SFA, whose box always spans
