@@ -159,14 +159,16 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
   }
 
   const bool half = core::size_of(p.d_type) == 2;
-  const uint32_t box_columns = tile.piece_cols() % 64 == 0 ? 64 : 32;
+  const auto box_columns = static_cast<uint32_t>(abi::d_box_columns(tile));
   const Tensor d{p.d_type == OCTET_F16 ? TensorType::kFloat16 : TensorType::kBfloat16,
                  2,
                  args.d.data,
                  {p.n, p.m, batches},
                  {args.d.ld, args.d.group_stride},
                  {box_columns, 16},
-                 box_columns == 64 ? Swizzle::k128 : Swizzle::k64,
+                 !abi::swizzles_d(tile) ? Swizzle::kNone
+                 : box_columns == 64    ? Swizzle::k128
+                                        : Swizzle::k64,
                  Promotion::kNone};
   k.d_type = element_type(p.d_type);
   k.bias_type = element_type(p.bias_type);

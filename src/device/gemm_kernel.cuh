@@ -55,7 +55,6 @@ template <TileConfig kTile>
 __device__ __forceinline__ void gemm(const KernelParams& p) {
   constexpr int kMathWarps = kTile.math_warps();
   static_assert(kTile.cols() % 8 == 0 && kTile.rows() % 64 == 0, "a tile is whole WGMMA pieces");
-  static_assert(!kTile.normal() || kTile.piece_cols() % 32 == 0, "boxes of D are 32 or 64 columns");
   // NOTE: through a shuffle, so that the compiler knows the warp index to be uniform and keeps
   // descriptors and addresses in uniform registers (2-3 % at large M).
   const int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31;

@@ -198,11 +198,13 @@ struct NormalMath {
   // ---- D
   // ------------------------------------------------------------------------------------------
 
-  // Boxes of 16 rows by 64 (32) columns, staged with the copy engine's swizzle, each warp by
-  // itself. Box i of a piece holds its columns from i * kBoxCols on.
-  static constexpr int kBoxCols = kWidth % 64 == 0 ? 64 : 32, kBoxBytes = 16 * kBoxCols * 2,
+  // Boxes of 16 rows, staged as the copy engine reads them, each warp by itself. Box i of a piece
+  // holds its columns from i * kBoxCols on.
+  static constexpr int kBoxCols = abi::d_box_columns(kTile), kBoxBytes = abi::d_box_bytes(kTile),
                        kBoxes = kWidth / kBoxCols,  // of a piece
-      kRoom = abi::staging_boxes(kTile) * abi::kStagingBytes / kBoxBytes;
+      kRoom = abi::staging_boxes(kTile) * abi::staging_bytes(kTile) / kBoxBytes;
+  static_assert(kBoxBytes % 128 == 0 && kRoom >= 1,
+                "the copy engine reads boxes from 128 bytes on");
 
   template <bool kF16>
   __device__ __forceinline__ void write_box(const float* acc, uint32_t to) const {
@@ -211,13 +213,18 @@ struct NormalMath {
     };
     const int row = warp.lane & 15, half = warp.lane >> 4;
     // 16-byte chunk index ^ row, over as many bits as a row has chunks.
-    const uint32_t twist = kBoxCols == 64 ? row & 7 : (row >> 1) & 3;
+    const uint32_t twist = kBoxCols == 64 ? row & 7 : kBoxCols == 32 ? (row >> 1) & 3 : 0;
 #pragma unroll
-    for (int j = 0; j < kBoxCols / 8; j += 2) {
+    for (int j = 0; j + 1 < kBoxCols / 8; j += 2) {
       const float* x = acc + 4 * j;
       const uint32_t address = to + row * kBoxCols * 2 + (((j + half) ^ twist) << 4);
       ptx::store_matrices(address, pack(x[0], x[1]), pack(x[2], x[3]), pack(x[4], x[5]),
                           pack(x[6], x[7]));
+    }
+    if constexpr (kBoxCols / 8 % 2 == 1) {
+      const float* x = acc + kBoxCols / 2 - 4;
+      ptx::store_matrices(to + row * kBoxCols * 2 + kBoxCols * 2 - 16, pack(x[0], x[1]),
+                          pack(x[2], x[3]));
     }
   }
 
@@ -273,7 +280,7 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
   using Math = NormalMath<kTile>;
   const int group = warp >> 2;
   Math math(ring, {group % kTile.row_groups(), group / kTile.row_groups(), warp & 3, lane});
-  constexpr int kStaging = abi::staging_boxes(kTile) * abi::kStagingBytes;  // of a warp
+  constexpr int kStaging = abi::staging_boxes(kTile) * abi::staging_bytes(kTile);  // of a warp
   const uint32_t staging = base + p.exchange + warp * kStaging;
   const abi::BlockRange range = my_range<kTile>(p, rank, 0);
   Exchange<kTile> exchange(p, base, rank);

@@ -23,6 +23,7 @@ inline constexpr KernelRow kKernels[] = {
     // Mid M.
     {"normal_m128n128_x2", "mid M, split K over a cluster"},
     {"normal_m128n160", "mid M, widths between"},
+    {"normal_m128n144", "N of 576, 2112 and others that it divides well"},
     {"normal_m128n96_x2", "mid M, widths between"},
     {"normal_m256n96", "mid M, widths between"},
     {"normal_m128n64_x2", "mid M, few tiles"},

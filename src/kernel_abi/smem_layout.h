@@ -17,7 +17,7 @@ namespace oct::abi {
 
 inline constexpr int kBlockK = 128;               // elements, and bytes, of K in a block
 inline constexpr int kSfbSlots = 4;               // SFB values of a K-block that a tile may need
-inline constexpr int kStagingBytes = 2048;        // 16 rows of 128 bytes: one box of D
+inline constexpr int kStagingBytes = 2048;        // of a warp, at least: 16 rows of 128 bytes
 inline constexpr int kUnitBytes = 512;            // 16 x 8 partial sums, one float4 a lane
 inline constexpr int kMostSharedMemory = 232448;  // of one CTA on SM90
 inline constexpr int kSharedMemoryOfSm = 233472;  // shared by its CTAs, 1 KB of each reserved
@@ -52,13 +52,31 @@ OCTET_HD constexpr int owned_units(const TileConfig& t, int share, int first) {
   return count < 0 ? 0 : count;
 }
 
+// Columns of a box of D, 16 rows high: 64 or 32 with the copy engine's swizzle; pieces of other
+// widths in as few equal boxes as hold rows of at most 192 bytes, or else in one, unswizzled.
+OCTET_HD constexpr int d_box_columns(const TileConfig& t) {
+  const int width = t.piece_cols();
+  if (width % 64 == 0) return 64;
+  if (width % 32 == 0) return 32;
+  for (int boxes = 1; width / boxes >= 48; ++boxes) {
+    if (width % (8 * boxes) == 0 && width / boxes <= 96) return width / boxes;
+  }
+  return width;
+}
+OCTET_HD constexpr bool swizzles_d(const TileConfig& t) { return t.piece_cols() % 32 == 0; }
+OCTET_HD constexpr int d_box_bytes(const TileConfig& t) { return 16 * d_box_columns(t) * 2; }
+OCTET_HD constexpr int staging_bytes(const TileConfig& t) {
+  return t.normal() && d_box_bytes(t) > kStagingBytes ? round_up(d_box_bytes(t), 128)
+                                                      : kStagingBytes;
+}
+
 // Boxes of D that a math warp may have under way: two where the second costs no stage of the ring,
 // so that the copy engine reads one while the warp writes the other.
 OCTET_HD constexpr int staging_boxes(const TileConfig& t);
 
 OCTET_HD constexpr int exchange_bytes(const TileConfig& t, int cluster_split, int boxes) {
   const int ranges = cluster_split * t.k_groups;
-  const int staging = t.math_warps() * kStagingBytes * boxes;
+  const int staging = t.math_warps() * staging_bytes(t) * boxes;
   const int partial = ranges > 1 ? unit_share(t, cluster_split) * ranges * kUnitBytes : 0;
   return partial > staging ? partial : staging;
 }

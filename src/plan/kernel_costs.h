@@ -17,23 +17,24 @@ struct KernelCost {
 };
 
 inline constexpr KernelCost kKernelCosts[] = {
-    {"normal_m256n128", 1228, 0},       {"normal_m256n128_cn2", 1222, 0},
-    {"normal_m128n256", 1194, 0},       {"normal_m128n256_cm2", 1204, 0},
-    {"normal_m128n192", 902, 0},        {"normal_m128n192_cm2", 915, 0},
-    {"normal_m128n128_x2", 638, 0},     {"normal_m128n160", 782, 0},
-    {"normal_m128n96_x2", 518, 0},      {"normal_m256n96", 972, 0},
-    {"normal_m128n64_x2", 414, 0},      {"normal_m64n128_x2", 522, 0},
-    {"normal_m64n64_x2_o2", 435, 602},  {"normal_m64n32_x2_o2", 285, 413},
-    {"normal_m128n64_seq", 403, 0},     {"swapped_w64t8_x2_o2", 192, 469},
-    {"swapped_w64t8_k2_x2_b2", 188, 0}, {"swapped_w64t8_b2_o3", 305, 822},
-    {"swapped_w64t8_k4", 1147, 0},      {"swapped_w128t8_o2", 439, 1149},
-    {"swapped_w64t16_x2_o2", 264, 532}, {"swapped_w64t16_k2_x2_b2", 476, 0},
-    {"swapped_w64t16_b2_o3", 338, 831}, {"swapped_w64t16_k4", 1229, 0},
-    {"swapped_w128t16_o2", 491, 1201},  {"swapped_w64t32_x2_o2", 341, 544},
-    {"swapped_w64t32_k2_x2", 574, 0},   {"swapped_w64t32_o3", 347, 1028},
-    {"swapped_w128t32_o2", 586, 1361},  {"swapped_w64t64_x2_o2", 532, 650},
-    {"swapped_w64t64_k2_x2", 912, 0},   {"swapped_w192t64", 750, 0},
-    {"swapped_w256t64", 1016, 0},
+    {"normal_m256n128", 1228, 0},        {"normal_m256n128_cn2", 1222, 0},
+    {"normal_m128n256", 1194, 0},        {"normal_m128n256_cm2", 1204, 0},
+    {"normal_m128n192", 902, 0},         {"normal_m128n192_cm2", 915, 0},
+    {"normal_m128n128_x2", 638, 0},      {"normal_m128n160", 782, 0},
+    {"normal_m128n144", 752, 0},         {"normal_m128n96_x2", 518, 0},
+
+    {"normal_m256n96", 972, 0},          {"normal_m128n64_x2", 414, 0},
+    {"normal_m64n128_x2", 522, 0},       {"normal_m64n64_x2_o2", 435, 602},
+    {"normal_m64n32_x2_o2", 285, 413},   {"normal_m128n64_seq", 403, 0},
+    {"swapped_w64t8_x2_o2", 192, 469},   {"swapped_w64t8_k2_x2_b2", 188, 0},
+    {"swapped_w64t8_b2_o3", 305, 822},   {"swapped_w64t8_k4", 1147, 0},
+    {"swapped_w128t8_o2", 439, 1149},    {"swapped_w64t16_x2_o2", 264, 532},
+    {"swapped_w64t16_k2_x2_b2", 476, 0}, {"swapped_w64t16_b2_o3", 338, 831},
+    {"swapped_w64t16_k4", 1229, 0},      {"swapped_w128t16_o2", 491, 1201},
+    {"swapped_w64t32_x2_o2", 341, 544},  {"swapped_w64t32_k2_x2", 574, 0},
+    {"swapped_w64t32_o3", 347, 1028},    {"swapped_w128t32_o2", 586, 1361},
+    {"swapped_w64t64_x2_o2", 532, 650},  {"swapped_w64t64_k2_x2", 912, 0},
+    {"swapped_w192t64", 750, 0},         {"swapped_w256t64", 1016, 0},
 };
 
 namespace detail {

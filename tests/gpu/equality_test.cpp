@@ -1,7 +1,7 @@
 // Every kernel of the library against the normative model, to the bit, on the device.
 //
 //   equality_test [--problems N] [--seconds S] [--seed X] [--kernel SUBSTRING] [--skip-large]
-//   [--small]
+//   [--small] [--no-clusters]
 //
 // Each kernel is forced in turn, over every split that it serves, on random and edge problems;
 // whole buffers are compared, guard bands included. Then: repeats, graph capture, streams, threads,
@@ -202,7 +202,7 @@ int main(int argc, char** argv) {
   double most_seconds = 300;
   uint64_t seed = 20261130;
   std::string only;
-  bool large = true, small = false;
+  bool large = true, small = false, clusters = true;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
@@ -218,6 +218,8 @@ int main(int argc, char** argv) {
       large = false;
     else if (arg == "--small")
       small = true;
+    else if (arg == "--no-clusters")
+      clusters = false;
   }
   if (Status s = cuda::Context::create(0, context); !s.ok()) return env_exit(s);
   std::printf("%s, driver %d, %d kernels\n", context->device_name(), context->driver_version(),
@@ -243,6 +245,7 @@ int main(int argc, char** argv) {
   for (const abi::KernelRow& row : abi::kKernels) {
     if (!only.empty() && std::strstr(row.name, only.c_str()) == nullptr) continue;
     const abi::TileConfig tile = abi::parse_kernel(row.name);
+    if (!clusters && tile.multicast() > 1) continue;
     if (!must(context->load(row.name), row.name)) continue;
     const int64_t before = failures;
     for (int i = 0; i < per_kernel && seconds() < most_seconds; ++i) {
@@ -251,7 +254,7 @@ int main(int argc, char** argv) {
       int split = tile.sequential ? 1 + static_cast<int>(rng() % 12)
                                   : tile.k_groups * (1 + static_cast<int>(rng() % 8));
       if (!tile.sequential &&
-          (tile.multicast() > 1 || !tile.splits_over_cluster() || rng() % 3 == 0))
+          (!clusters || tile.multicast() > 1 || !tile.splits_over_cluster() || rng() % 3 == 0))
         split = tile.k_groups;
       const octet_device_spec& device = context->device_spec();
       for (int t = 0; t < 8 && !plan::serves(tile, p, device, split).ok(); ++t) {

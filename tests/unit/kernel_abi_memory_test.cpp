@@ -65,7 +65,7 @@ std::vector<Field> fields(const Variant& v, const cuda::Launch& l) {
     }
   }
   const int ranges = p.cluster_split * t.k_groups;
-  const int64_t staging = int64_t{t.math_warps()} * staging_boxes(t) * kStagingBytes;
+  const int64_t staging = int64_t{t.math_warps()} * staging_boxes(t) * staging_bytes(t);
   const int64_t sums = ranges > 1 ? int64_t{p.share} * ranges * 512 : 0;
   add("exchange", p.exchange, std::max(staging, sums), 1024);
   const int64_t exchange_barrier = p.barriers + exchange_barriers(t, p.stages);
@@ -161,9 +161,17 @@ TEST(KernelAbiMemory, BoxesAreWhatTheCopyEngineTakes) {
     EXPECT_EQ(p.b.words[2] % 8, 0u) << v.name() << ": parts of B are whole swizzle patterns";
     EXPECT_EQ(p.sfa.words[1] * 4 % 16, 0u) << v.name() << ": rows of a box are 16-byte pieces";
     if (p.store != StorePath::kCopyEngine) continue;
-    EXPECT_EQ(kStagingBytes % box_bytes(p.d), 0) << v.name();
+    EXPECT_EQ(box_bytes(p.d), d_box_bytes(v.tile)) << v.name();
+    EXPECT_EQ(box_bytes(p.d) % 128, 0) << v.name() << ": boxes of a warp lie one after the other";
+    EXPECT_LE(box_bytes(p.d), staging_bytes(v.tile)) << v.name();
+    EXPECT_EQ(v.tile.piece_cols() % d_box_columns(v.tile), 0) << v.name();
     EXPECT_EQ(v.tile.piece_cols() % static_cast<int>(p.d.words[1]), 0) << v.name();
-    EXPECT_EQ(static_cast<uint64_t>(p.d.words[1] * 2), p.d.words[4] == 3 ? 128u : 64u) << v.name();
+    // Swizzled boxes are as wide as the swizzle.
+    const uint64_t swizzle = p.d.words[4] == 3 ? 128 : p.d.words[4] == 2 ? 64 : 0;
+    EXPECT_EQ(swizzle > 0, swizzles_d(v.tile)) << v.name();
+    if (swizzle > 0) {
+      EXPECT_EQ(p.d.words[1] * 2, swizzle) << v.name();
+    }
   }
 }
 

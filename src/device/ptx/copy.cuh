@@ -106,6 +106,11 @@ __device__ __forceinline__ void store_matrices(uint32_t at, uint32_t a, uint32_t
                "r"(b), "r"(c), "r"(d)
                : "memory");
 }
+// Two of them; lanes 0 to 15 give the addresses.
+__device__ __forceinline__ void store_matrices(uint32_t at, uint32_t a, uint32_t b) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(at), "r"(a), "r"(b)
+               : "memory");
+}
 // Transposes an 8x8 matrix of 16-bit elements held by the warp.
 __device__ __forceinline__ uint32_t transpose_matrix(uint32_t a) {
   uint32_t d;
