@@ -93,6 +93,8 @@ struct NormalMath {
 #pragma unroll
     for (int i = 0; i < kBlocks; ++i)
       s.sfb[i] = ptx::load_shared(sfb + scales + (sfb_slot + i) * 4);
+    // NOTE: one lane releases the stage for all of them; here the meeting hides under the WGMMA.
+    __syncwarp();
     return s;
   }
 

@@ -69,6 +69,8 @@ struct SwappedMath {
     for (int j = 0; j < kWidth / 8; ++j)
       s.sfa[j] = ptx::load_shared2(sfa + scales + block * kTile.tile_m * 4 + 32 * j);
     s.sfb = ptx::load_shared(sfb + scales + (block * abi::kSfbSlots + sfb_slot) * 4);
+    // NOTE: one lane releases the stage for all of them; here the meeting hides under the WGMMA.
+    __syncwarp();
     return s;
   }
 

@@ -58,6 +58,8 @@ struct CaseOptions {
   int64_t d_shift = 0;                                 // elements that D starts after alignment
   int64_t sfa_pad = 0;                                 // added to the least stride of SFA
   bool c_is_d = false, share_b = false, special = false;
+  bool one_sfa = false, one_sfb = false;  // one scale for everything
+  bool share_scales = false;              // batches share SFA and SFB
   uint64_t seed = 1;
 };
 
@@ -176,6 +178,10 @@ inline DeviceCase make_case(Arena& arena, const octet_gemm_problem& p, const Cas
   x.bias = bias;
   x.bias_group_stride = g > 1 ? bias_batch : 0;
 
+  if (o.share_scales) x.sfa.group_stride = x.sfb.group_stride = 0;
+  if (o.one_sfa) x.sfa = {sfa, 0, 0, 0};
+  if (o.one_sfb) x.sfb = {sfb, 0, 0, 0};
+
   ReferenceGemm& r = c.reference;
   r.m = p.m;
   r.n = p.n;
@@ -189,12 +195,12 @@ inline DeviceCase make_case(Arena& arena, const octet_gemm_problem& p, const Cas
   r.b_batch = b_batch;
   r.sfa = sfa;
   r.sfb = sfb;
-  r.sfa_row = sfa_row;
-  r.sfa_k = sfa_k;
-  r.sfa_batch = sfa_batch;
-  r.sfb_row = sfb_row;
-  r.sfb_k = sfb_k;
-  r.sfb_batch = sfb_batch;
+  r.sfa_row = x.sfa.row_stride;
+  r.sfa_k = x.sfa.k_stride;
+  r.sfa_batch = x.sfa.group_stride;
+  r.sfb_row = x.sfb.row_stride;
+  r.sfb_k = x.sfb.k_stride;
+  r.sfb_batch = x.sfb.group_stride;
   r.d = inside(c.want_buffer);
   r.c = !p.accumulate ? nullptr : o.c_is_d ? r.d : add;
   r.d_ld = d_ld;

@@ -77,6 +77,9 @@ inline CaseOptions random_options(std::mt19937_64& rng) {
   o.c_is_d = rng() % 2;
   o.share_b = rng() % 3 == 0;
   o.special = rng() % 3 == 0;
+  o.one_sfa = rng() % 12 == 0;
+  o.one_sfb = rng() % 12 == 0;
+  o.share_scales = rng() % 6 == 0;
   o.seed = rng();
   return o;
 }
