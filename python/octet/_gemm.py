@@ -53,7 +53,8 @@ def gemm(
 
     a: [M,K], float8_e4m3fn (ml_dtypes) or bfloat16. b: [N,K], the same type. A third dimension in
         front of either is a batch; one without it serves the whole batch. Rows are contiguous; the
-        stride between them is a multiple of 16 bytes (`quantize_activations()` pads so).
+        stride between them is a multiple of 16 bytes (`quantize_activations()` pads so, `padded()`
+        makes such a copy of other arrays).
     sfa: float32 [M, ceil(K/128)]. sfb: float32 [ceil(N/128), ceil(K/128)], or [N, ceil(K/128)]: one
         scale for 1x128 (granularity says which where the shape cannot: "1d2d", "1d1d"). A number
         is one scale for everything. Both None for BF16 operands.
