@@ -96,7 +96,10 @@ def gemm_contiguous(
 
     a: [rows,K]. b: [G,N,K]. sfa: float32 [rows, ceil(K/128)]. sfb: [G, ...] as in `gemm()`.
     group_index: int32 [rows]; each block of `alignment` rows (a multiple of 64) holds one group and
-        may end in rows of -1, which are stored as zeros (zero_padding=False: left untouched).
+        may end in rows of -1, which are stored as zeros (zero_padding=False: left untouched). In
+        host memory this is checked, and an index that breaks it is refused; on a device it is not,
+        and rows that are not of their block's group come out as if they were -1 (`validate()`
+        looks at host copies).
     more: c, bias ([N] or [G,N]), granularity, split, batch_invariant, and expected_m, the rows
         expected per group. The rest, and what is raised, as in `gemm()`.
     """
