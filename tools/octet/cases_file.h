@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "inputs.h"
 #include "octet/octet.hpp"
 
 namespace octet::tool {
@@ -14,6 +15,7 @@ namespace octet::tool {
 inline void read_cases(const std::string& path, std::vector<GemmProblem>& problems) {
   std::ifstream in(path);
   if (!in) throw std::runtime_error("--file " + path + ": cannot be read");
+  note_input(path);
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
     const std::size_t first = line.find_first_not_of(" \t\r");

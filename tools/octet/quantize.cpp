@@ -1,18 +1,17 @@
 // `octet quantize` and `octet dequantize`: files in, files out.
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "inputs.h"
 #include "npy.h"
 #include "quantize_model.h"
 #include "scale_source.h"
@@ -65,9 +64,7 @@ nlohmann::json quantize_one(const Options& options, TensorStore& store, std::str
   } else if (is_npy(out.path)) {
     files.push_back(options.scales_out.empty() ? default_scales_file(out.path)
                                                : options.scales_out);
-    std::error_code error;
-    if (std::filesystem::weakly_canonical(files[0], error) ==
-        std::filesystem::weakly_canonical(files[1], error)) {
+    if (same_file(files[0], files[1])) {
       throw std::runtime_error(
           fmt::format("--scales-out {}: must be another file than -o", printable(files[1])));
     }

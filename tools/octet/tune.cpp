@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "complain.h"
+#include "inputs.h"
 
 namespace octet::tool {
 namespace {
@@ -65,6 +66,7 @@ std::string lines_of(const TunedTable& table, bool choices) {
 CandidateRun read_candidates(const std::string& path) {
   std::ifstream in(path);
   if (!in) throw std::runtime_error("--from " + path + ": cannot be read");
+  note_input(path);
   CandidateRun run;
   std::vector<std::string> columns;
   std::string line;

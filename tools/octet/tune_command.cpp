@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "complain.h"
 #include "device_memory.h"
+#include "inputs.h"
 #include "output_file.h"
 #include "table_file.h"
 #include "tune.h"
@@ -109,10 +110,15 @@ int run_tune(TuneRequest request) {
     return refused > 0 ? kBadInput : code;
   }
   if (request.output.empty()) throw std::runtime_error("tune: give -o TABLE, the file to write");
-  require_writable("-o", request.output);
-
   CandidateRun run;
   if (!request.from.empty()) run = read_candidates(request.from);
+  require_writable("-o", request.output);
+  if (!options.csv.empty()) {
+    require_writable("--csv", options.csv);
+    if (same_file(options.csv, request.output)) {
+      throw std::runtime_error(fmt::format("--csv {}: must be another file than -o", options.csv));
+    }
+  }
   const auto device = request.from.empty() ? cuda::device_spec(options.device).value()
                                            : device_of(run, request.from);
   std::unique_ptr<TunedTable> before;
