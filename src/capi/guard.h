@@ -2,10 +2,12 @@
 // message, no exception leaves, and the caller's floating-point environment has no influence.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 
 #include "core/fp_environment.h"
 #include "core/refusals.h"
@@ -13,21 +15,38 @@
 
 namespace oct::capi {
 
-inline std::string& last_message() {
-  thread_local std::string message;
+// A thread's last sentence. An array and no std::string: one with a destructor is registered on the
+// thread's first failure, and a process that is out of memory then is ended by the C++ runtime.
+constexpr std::size_t kMostMessage = 2048;
+inline char (&last_message())[kMostMessage] {
+  thread_local char message[kMostMessage] = {};
   return message;
 }
 
+// A sentence that is too long is cut behind a whole UTF-8 character, and says so.
+inline void keep_message(std::string_view sentence) noexcept {
+  constexpr std::string_view kCut = " ...";
+  char(&kept)[kMostMessage] = last_message();
+  std::size_t length = sentence.size();
+  if (length >= kMostMessage) {
+    length = kMostMessage - 1 - kCut.size();
+    while (length > 0 && (static_cast<unsigned char>(sentence[length]) & 0xc0) == 0x80) --length;
+  }
+  char* const end = std::copy_n(sentence.data(), length, kept);
+  *(length < sentence.size() ? std::copy(kCut.begin(), kCut.end(), end) : end) = 0;
+}
+
 inline octet_code tell(const Status& status) {
-  if (!status.ok()) last_message() = status.message();
+  if (!status.ok()) keep_message(status.message());
   return status.code();
 }
 
-// A message that itself cannot be kept is left out; the code says enough.
+// A sentence with values takes memory; without any, the rule's own is kept.
 inline octet_code fail(core::Rule rule, const char* got) noexcept {
+  keep_message(core::rule_text(rule).sentence);
+  if (*got == 0) return core::rule_text(rule).code;
   try {
-    last_message() = core::rule_text(rule).sentence;  // where memory is short this fits, no more
-    if (*got != 0) last_message() = core::refuse(rule, {{"got", got}}).message();
+    keep_message(core::refuse(rule, {{"got", got}}).message());
   } catch (...) {
   }
   return core::rule_text(rule).code;

@@ -112,7 +112,7 @@ const char* octet_code_name(octet_code code) {
   }
 }
 
-const char* octet_status_message(void) { return last_message().c_str(); }
+const char* octet_status_message(void) { return last_message(); }
 
 #define OCTET_TEXT_OF(x) #x
 #define OCTET_TEXT(x) OCTET_TEXT_OF(x)

@@ -36,7 +36,15 @@ oct::cuda::Stream to_stream(void* stream) { return static_cast<oct::cuda::Stream
 
 extern "C" {
 
-int32_t octet_cuda_device_count(void) { return oct::cuda::device_count(); }
+int32_t octet_cuda_device_count(void) {
+  int32_t count = 0;
+  // Why there is none, octet_cuda_driver_version() and the others say.
+  static_cast<void>(guarded([&]() -> Status {
+    count = oct::cuda::device_count();
+    return {};
+  }));
+  return count;
+}
 
 octet_code octet_cuda_driver_version(int32_t* version) {
   return guarded([&]() -> Status {

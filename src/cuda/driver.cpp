@@ -33,12 +33,7 @@ struct Symbol {
   bool optional;
 };
 
-Status load(Driver& d) {
-  // Never unloaded: the driver does not survive it.
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return refuse(Rule::kNoDriver, {});
-  }
+Status load(void* library, Driver& d) {
   void* entry = dlsym(library, "cuGetProcAddress_v2");
   if (entry == nullptr) {
     return refuse(Rule::kDriverWithout, {{"want", "cuGetProcAddress_v2 (CUDA 12.0)"}});
@@ -104,10 +99,22 @@ Status Driver::fail(const char* doing, Result result) const {
 }
 
 Status driver(const Driver*& out) {
-  static std::once_flag once;
+  // NOTE: not std::call_once(). An exception would pass through the C library's pthread_once(), and
+  // this library carries its own unwinder, which cannot: the process would be aborted.
+  static std::mutex mutex;
+  static bool known = false;
   static Driver instance{};
   static Status status;
-  std::call_once(once, [] { status = load(instance); });
+  const std::lock_guard lock(mutex);
+  out = nullptr;
+  if (!known) {
+    // Never unloaded: the driver does not survive it. A failure is not kept: where memory is short
+    // nothing is found either.
+    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) return refuse(Rule::kNoDriver, {});
+    status = load(library, instance);
+    known = true;
+  }
   out = status.ok() ? &instance : nullptr;
   return status;
 }
