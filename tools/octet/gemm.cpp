@@ -28,7 +28,8 @@ namespace octet::tool {
 namespace {
 
 struct Options {
-  std::string a, b, out, bias, sfa, sfb, dtype_a, dtype_b;
+  std::string a, b, out, bias, dtype_a, dtype_b;
+  ScaleOptions sfa, sfb;
   std::string type = "bf16", backend = "auto", error = "sample";
   int32_t device = 0, threads = 0;
   bool json = false;
@@ -162,8 +163,8 @@ void print(const nlohmann::json& report) {
 }
 
 int run_gemm(const Options& options) {
-  const Operand a(options.a, options.dtype_a, "--sfa", options.sfa, true, options.threads);
-  const Operand b(options.b, options.dtype_b, "--sfb", options.sfb, false, options.threads);
+  const Operand a(options.a, options.dtype_a, options.sfa, true, options.threads);
+  const Operand b(options.b, options.dtype_b, options.sfb, false, options.threads);
   must_fit(a, b);
   GemmProblem problem;
   problem.m = a.rows();
@@ -263,10 +264,16 @@ Command add_gemm(CLI::App& app) {
   gemm->add_option("--out", options->type, "type of D")
       ->check(CLI::IsMember({"bf16", "f16", "f32"}))
       ->capture_default_str();
-  gemm->add_option("--sfa", options->sfa,
+  gemm->add_option("--sfa", options->sfa.scales,
                    "scales of A's codes: FILE[:TENSOR] or a number; by default TENSOR_scale_inv or "
                    "TENSOR_scale beside them");
-  gemm->add_option("--sfb", options->sfb, "scales of B's codes, likewise");
+  gemm->add_option("--sfb", options->sfb.scales, "scales of B's codes, likewise");
+  gemm->add_option("--layout-a", options->sfa.layout,
+                   "how scales of A's codes lie: [rows, blocks of K] (row) or the transpose "
+                   "(column); needed where a .npy file's shape fits both")
+      ->check(CLI::IsMember({"row", "column"}));
+  gemm->add_option("--layout-b", options->sfb.layout, "how those of B's lie")
+      ->check(CLI::IsMember({"row", "column"}));
   gemm->add_option("--dtype-a", options->dtype_a,
                    "what integers of A are: e4m3 (8 bits) or bf16 (16 bits)")
       ->check(CLI::IsMember({"e4m3", "bf16"}));

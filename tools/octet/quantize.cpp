@@ -134,8 +134,10 @@ void fill_in(QuantizeOptions& options, const KnownOptions& known, const CLI::App
   if (known.transpose && app.count("--transpose") == 0) options.transpose = *known.transpose;
 }
 
-ScaleHints hints(const KnownOptions& known, const QuantizeOptions& options, const CLI::App& app) {
+ScaleHints hints(const ScaleSource& source, const QuantizeOptions& options, const CLI::App& app) {
+  const KnownOptions& known = source.known();
   ScaleHints hints;
+  if (source.is_npy()) hints.layout_option = "--layout";
   const bool block = app.count("--block") > 0, layout = app.count("--layout") > 0;
   const std::string& said_block = block ? options.block : known.block.value_or("");
   const std::string& said_layout = layout ? options.layout : known.layout.value_or("");
@@ -163,7 +165,7 @@ int run_dequantize(const Options& options, const CLI::App& app) {
   fill_in(q, source.known(), app);
   const int64_t rows = codes.shape[q.transpose ? 1 : 0], cols = codes.shape[q.transpose ? 0 : 1];
   const ScaleMap scales(source.tensor(), q.axis == 1 ? rows : cols, q.axis == 1 ? cols : rows,
-                        hints(source.known(), q, app), source.label());
+                        hints(source, q, app), source.label());
   const octet_type type = options.type == "f32"    ? OCTET_F32
                           : options.type == "bf16" ? OCTET_BF16
                                                    : OCTET_F16;
