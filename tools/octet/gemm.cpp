@@ -301,9 +301,9 @@ Command add_gemm(CLI::App& app) {
       "  octet gemm x.npy model.safetensors:layer.weight -o d.npy\n"
       "  octet gemm x8.npy w8.npy -o d.npy --dtype-a e4m3 --dtype-b e4m3 --out f32\n"
       "  octet gemm x.npy my-model-fp8:layer.weight -o d.safetensors:y --bias b.npy --json\n"
-      "\nExit codes: 0 right; 1 D could not be written, or the device failed; 2 bad input; 3 no "
-      "usable\ndevice (--backend cuda). D appears under its name when all of it is on the disk, or "
-      "not at\nall.\n");
+      "\nExit codes: 0 right; 1 writing failed midway (a full disk), or the device failed; 2 bad "
+      "input,\nor a path that cannot be written to as given; 3 no usable device (--backend cuda); "
+      "130\ninterrupted. D appears under its name when all of it is on the disk, or not at all.\n");
   return {gemm, [options] { return run_gemm(*options); }};
 }
 
