@@ -22,6 +22,7 @@ nlohmann::json gather() {
     report["device_presets"].push_back(octet_device_preset_name(i));
   }
   report["kernels"] = octet_cuda_kernel_count();
+  report["why_no_kernels"] = OCTET_WHY_NO_KERNELS;
   const auto driver = cuda::driver_version();
   report["driver"] = {{"usable", driver.ok()},
                       {"cuda_version", driver.ok() ? cuda_version_text(driver.value()) : ""},
@@ -47,7 +48,7 @@ void print(const nlohmann::json& report) {
   }
   const int kernels = report["kernels"].get<int>();
   fmt::print("\nHopper kernels\n  {}\n", kernels == 0
-                                             ? std::string("none in this build (made without nvcc)")
+                                             ? std::string("none in this build (" OCTET_WHY_NO_KERNELS ")")
                                              : fmt::format("{} in this build", kernels));
   fmt::print("\nNVIDIA driver\n  {}\n",
              report["driver"]["usable"].get<bool>()

@@ -174,6 +174,11 @@ const Tensor& TensorStore::choose(std::string& name) {
   fail(fmt::format("has no tensor {}: it has {}", printable(name), names));
 }
 
+int64_t TensorStore::count_codes() {
+  return std::count_if(where_.begin(), where_.end(),
+                       [&](const auto& entry) { return find(entry.first)->dtype == "F8_E4M3"; });
+}
+
 std::string TensorStore::only_codes() {
   std::string only;
   for (const auto& [name, file] : where_) {

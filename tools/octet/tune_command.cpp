@@ -119,6 +119,8 @@ int run_tune(TuneRequest request) {
       throw std::runtime_error(fmt::format("--csv {}: must be another file than -o", options.csv));
     }
   }
+  // Without kernels the driver's absence would be named, which is not what is wrong.
+  if (request.from.empty() && octet_cuda_kernel_count() == 0) return bench_problems(options);
   const auto device = request.from.empty() ? cuda::device_spec(options.device).value()
                                            : device_of(run, request.from);
   std::unique_ptr<TunedTable> before;
