@@ -20,7 +20,6 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -28,6 +27,7 @@
 
 #include "commands.h"
 #include "demo_device.h"
+#include "in_threads.h"
 #include "octet/octet.hpp"
 #include "ref/tensor_core.h"
 #include "safetensors.h"
@@ -170,29 +170,17 @@ std::vector<float> multiply_bf16(const Layer& layer) {
   return d;
 }
 
-template <typename Body>
-void in_threads(int64_t rows, Body body) {
-  const int64_t count = std::max<int64_t>(1, std::thread::hardware_concurrency());
-  std::vector<std::thread> threads;
-  for (int64_t t = 0; t < count; ++t) {
-    threads.emplace_back([=] {
-      for (int64_t r = rows * t / count; r < rows * (t + 1) / count; ++r) body(r);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
 // One chain of tensor-core instructions over the whole K, scaled at the end.
 std::vector<float> multiply_unpromoted(const Layer& layer, const Quantized& x, const Quantized& w) {
   std::vector<float> d(static_cast<std::size_t>(layer.m * layer.n));
   if (x.scales.empty() || w.scales.empty()) return d;  // nothing to add up
   const float scale = x.scales[0] * w.scales[0];
-  in_threads(layer.m, [&](int64_t row) {
-    for (int64_t col = 0; col < layer.n; ++col) {
+  in_threads(layer.m, 0, [&](int64_t first, int64_t last) {
+    for (int64_t i = first * layer.n; i < last * layer.n; ++i) {
       const uint32_t chain =
-          oct::ref::wgmma_chain_e4m3(x.codes.data() + row * layer.ld,
-                                     w.codes.data() + col * layer.ld, layer.k, 0);
-      d[static_cast<std::size_t>(row * layer.n + col)] = scale * std::bit_cast<float>(chain);
+          oct::ref::wgmma_chain_e4m3(x.codes.data() + i / layer.n * layer.ld,
+                                     w.codes.data() + i % layer.n * layer.ld, layer.k, 0);
+      d[static_cast<std::size_t>(i)] = scale * std::bit_cast<float>(chain);
     }
   });
   return d;
@@ -200,14 +188,13 @@ std::vector<float> multiply_unpromoted(const Layer& layer, const Quantized& x, c
 
 std::vector<double> multiply_exactly(const Layer& layer) {
   std::vector<double> d(static_cast<std::size_t>(layer.m * layer.n));
-  in_threads(layer.m, [&](int64_t row) {
-    for (int64_t col = 0; col < layer.n; ++col) {
+  in_threads(layer.m, 0, [&](int64_t first, int64_t last) {
+    for (int64_t i = first * layer.n; i < last * layer.n; ++i) {
+      const auto* x = layer.x.data() + i / layer.n * layer.ld;
+      const auto* w = layer.w.data() + i % layer.n * layer.ld;
       double sum = 0;
-      for (int64_t k = 0; k < layer.k; ++k) {
-        sum += double{bf16(layer.x[static_cast<std::size_t>(row * layer.ld + k)])} *
-               double{bf16(layer.w[static_cast<std::size_t>(col * layer.ld + k)])};
-      }
-      d[static_cast<std::size_t>(row * layer.n + col)] = sum;
+      for (int64_t k = 0; k < layer.k; ++k) sum += double{bf16(x[k])} * double{bf16(w[k])};
+      d[static_cast<std::size_t>(i)] = sum;
     }
   });
   return d;

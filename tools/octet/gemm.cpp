@@ -151,7 +151,7 @@ void print(const nlohmann::json& report) {
             : fmt::format("{} of the rows, {} of the columns", error["rows"].get<int64_t>(),
                           error["columns"].get<int64_t>());
     if (error["relative_error"].is_null()) {
-      fmt::print("  error    not a number: the operands or D hold NaN or infinity\n");
+      fmt::print("  error    none: D, or the product it is compared with, holds NaN or infinity\n");
     } else {
       fmt::print("  error    {:.3f} % of {}; 1 - cos* {:.2e}, worst {:.4g} ({})\n",
                  100 * error["relative_error"].get<double>(), error["against"].get<std::string>(),
@@ -180,7 +180,7 @@ int run_gemm(const Options& options) {
   Output output(options.out, problem.d_type, problem.m, problem.n);
   std::optional<ErrorSample> sample;
   if (options.error != "none" && !(a.quantised() && b.quantised())) {
-    sample.emplace(a, b, bias.values, options.error == "full");
+    sample.emplace(a, b, bias.values, options.error == "full", options.threads);
   }
 
   OperandRows a_rows, b_rows;

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
 #include <utility>
+
+#include "in_threads.h"
 
 namespace octet::tool {
 namespace {
@@ -29,8 +30,8 @@ double dot(const float* x, const float* y, int64_t k) {
 }  // namespace
 
 ErrorSample::ErrorSample(const Operand& a, const Operand& b, std::vector<float> bias,
-                         bool everything)
-    : a_(a), b_(b), bias_(std::move(bias)), rows_(a.rows()), cols_(b.rows()) {
+                         bool everything, int32_t threads)
+    : a_(a), b_(b), bias_(std::move(bias)), threads_(threads), rows_(a.rows()), cols_(b.rows()) {
   if (!everything && rows_ > 0 && cols_ > 0) {
     const int64_t outputs = std::max<int64_t>(1, kMostProducts / std::max<int64_t>(1, a.k()));
     cols_ = std::min(cols_, outputs);
@@ -59,22 +60,17 @@ nlohmann::json ErrorSample::compare() const {
   for (int64_t first = 0; first < rows_; first += held) {
     const int64_t count = std::min(held, rows_ - first);
     for (int64_t i = 0; i < count; ++i) a_.values(row_at(first + i), x.data() + i * k);
-    const int64_t most = std::max<int64_t>(1, std::thread::hardware_concurrency());
-    std::vector<std::thread> threads;
-    for (int64_t t = 0; t < most; ++t) {
-      threads.emplace_back([&, t] {
-        std::vector<float> y(static_cast<std::size_t>(k));
-        for (int64_t j = cols_ * t / most; j < cols_ * (t + 1) / most; ++j) {
-          b_.values(col_at(j), y.data());
-          const double bias = bias_.empty() ? 0 : bias_[static_cast<std::size_t>(col_at(j))];
-          for (int64_t i = 0; i < count; ++i) {
-            exact[static_cast<std::size_t>((first + i) * cols_ + j)] =
-                dot(x.data() + i * k, y.data(), k) + bias;
-          }
+    in_threads(cols_, threads_, [&](int64_t from, int64_t to) {
+      std::vector<float> y(static_cast<std::size_t>(k));
+      for (int64_t j = from; j < to; ++j) {
+        b_.values(col_at(j), y.data());
+        const double bias = bias_.empty() ? 0 : bias_[static_cast<std::size_t>(col_at(j))];
+        for (int64_t i = 0; i < count; ++i) {
+          exact[static_cast<std::size_t>((first + i) * cols_ + j)] =
+              dot(x.data() + i * k, y.data(), k) + bias;
         }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+      }
+    });
   }
   double error = 0, square = 0, product = 0, both = 0, worst = 0;
   for (std::size_t i = 0; i < d_.size(); ++i) {
@@ -83,11 +79,11 @@ nlohmann::json ErrorSample::compare() const {
     square += want * want;
     product += v * want;
     both += v * v + want * want;
-    worst = std::isnan(v - want) ? NAN : std::max(worst, std::fabs(v - want));
+    worst = std::isfinite(v - want) ? std::max(worst, std::fabs(v - want)) : NAN;
     if (std::isnan(worst)) break;
   }
   nlohmann::json report = {{"rows", rows_}, {"columns", cols_}};
-  if (std::isnan(worst)) {  // JSON has no NaN
+  if (std::isnan(worst)) {  // JSON has neither NaN nor infinity
     report["relative_error"] = report["difference"] = report["worst_element"] = nullptr;
     return report;
   }

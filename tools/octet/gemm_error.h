@@ -13,12 +13,15 @@ namespace octet::tool {
 
 class ErrorSample {
  public:
-  // Outputs to look at: all of them if `everything`, else evenly spread rows and columns.
-  ErrorSample(const Operand& a, const Operand& b, std::vector<float> bias, bool everything);
+  // Outputs to look at: all of them if `everything`, else evenly spread rows and columns. `threads`
+  // as on the command line, 0 for all.
+  ErrorSample(const Operand& a, const Operand& b, std::vector<float> bias, bool everything,
+              int32_t threads);
 
   // Rows [row, row + rows) of D, with `type` elements one row after the other.
   void take(int64_t row, int64_t rows, octet_type type, const std::byte* d);
-  // relative_error, difference, worst_element as in `octet demo`, and outputs looked at.
+  // relative_error, difference, worst_element as in `octet demo`, and outputs looked at; the three
+  // are null where an output, or what it should be, is not finite.
   nlohmann::json compare() const;
 
  private:
@@ -28,6 +31,7 @@ class ErrorSample {
   const Operand& a_;
   const Operand& b_;
   std::vector<float> bias_;
+  int32_t threads_;
   int64_t rows_, cols_;
   std::vector<float> d_;  // [rows_, cols_]
 };

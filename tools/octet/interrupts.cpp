@@ -8,11 +8,13 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <mutex>
 #include <set>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "commands.h"
 
@@ -52,26 +54,34 @@ void wait_for_end(const sigset_t& signals) {
   raise(signal);
 }
 
+// NOTE: neither here nor below std::call_once(): an exception out of it would pass through the C
+// library's pthread_once(), which this program's own unwinder cannot, and end the process.
 void start_waiting() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, kWake);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      // What the caller has us ignore, as nohup does, stays ignored.
-      struct sigaction present {};
-      sigaction(signal, nullptr, &present);
-      if (present.sa_handler == SIG_DFL) sigaddset(&signals, signal);
-    }
-    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    // A file-size limit is an error of write(), with a sentence.
-    struct sigaction ignore {};
-    ignore.sa_handler = SIG_IGN;
-    sigaction(SIGXFSZ, &ignore, nullptr);
+  static bool started = false;
+  const std::lock_guard lock(ends().mutex);
+  if (std::exchange(started, true)) return;
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, kWake);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // What the caller has us ignore, as nohup does, stays ignored.
+    struct sigaction present {};
+    sigaction(signal, nullptr, &present);
+    if (present.sa_handler == SIG_DFL) sigaddset(&signals, signal);
+  }
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &signals, &before);
+  // A file-size limit is an error of write(), with a sentence.
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &ignore, nullptr);
+  try {
     std::thread([signals] { wait_for_end(signals); }).detach();
     waiting = true;
-  });
+  } catch (const std::exception&) {
+    // No thread to be had. Signals do what they usually do, and leave temporary names behind.
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
 }
 
 struct Mapping {
@@ -129,13 +139,13 @@ int no_longer_remove(const std::string& path, const std::function<int()>& change
 }
 
 void watch_mapping(const std::byte* data, int64_t size, const char* path) {
-  static std::once_flag once;
-  std::call_once(once, [] {
+  static const int kInstalled = [] {
     struct sigaction action {};
     action.sa_sigaction = on_bus_error;
     action.sa_flags = SA_SIGINFO;
-    sigaction(SIGBUS, &action, nullptr);
-  });
+    return sigaction(SIGBUS, &action, nullptr);
+  }();
+  static_cast<void>(kInstalled);
   for (Mapping& mapping : mappings) {
     const char* none = nullptr;
     if (!mapping.path.compare_exchange_strong(none, path)) continue;

@@ -3,7 +3,7 @@
 // Ctrl-C, a plain kill or a closed terminal: names registered here are removed before the process
 // ends by that very signal. This is done in a thread that waits for the signals, where anything may
 // be called, and not in a handler, where hardly anything may. (kill -9 leaves temporary names
-// behind, which is all it leaves.)
+// behind, which is all it leaves; so does any end where the system refuses that thread.)
 //
 // A mapped file that is cut by somebody else while it is read: the processor's complaint becomes a
 // sentence and exit code 2.

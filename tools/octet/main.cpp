@@ -3,8 +3,11 @@
 // interrupted (by the signal itself, except where what was measured so far is written first).
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iostream>
+#include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +18,7 @@
 #include "device_memory.h"
 #include "devices.h"
 #include "octet/octet.hpp"
+#include "tensor.h"
 
 namespace {
 
@@ -67,6 +71,17 @@ int run(int argc, char** argv) {
   } catch (const octet::Error& error) {
     const bool device = error.code() == OCTET_DEVICE_ERROR || error.code() == OCTET_OUT_OF_MEMORY;
     return fail(error, device ? kCheckFailed : kBadInput);
+  } catch (const std::bad_alloc&) {
+    complain("octet: out of memory\n");
+    return kCheckFailed;
+  } catch (const std::filesystem::filesystem_error& error) {
+    complain("octet: {}: {}\n", printable(error.path1().string()), error.code().message());
+    return kBadInput;
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0) return kRight;  // as below
+    complain("octet: the system refuses a thread, or what else is needed: {}\n",
+             error.code().message());
+    return kCheckFailed;
   } catch (const std::exception& error) {
     if (std::ferror(stdout) != 0) return kRight;  // main() says that the output is lost
     return fail(error, kBadInput);
