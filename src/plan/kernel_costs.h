@@ -34,6 +34,12 @@ inline constexpr KernelCost kKernelCosts[] = {
     {"swapped_w128t32_o2", 586, 1361},  {"swapped_w64t64_x2_o2", 532, 650},
     {"swapped_w64t64_k2_x2", 912, 0},   {"swapped_w192t64", 750, 0},
     {"swapped_w256t64", 1016, 0},
+    // Grouped: as their dense twins; 64x256 between 64x128 and 128x256.
+    {"normal_m256n128_g", 1228, 0},     {"normal_m128n256_g", 1194, 0},
+    {"normal_m128n128_x2_g", 638, 0},   {"normal_m64n256_g", 860, 0},
+    {"normal_m128n64_seq_g", 403, 0},   {"swapped_w128t8_o2_g", 439, 1149},
+    {"swapped_w128t16_o2_g", 491, 1201}, {"swapped_w128t32_o2_g", 586, 1361},
+    {"swapped_w256t64_g", 1016, 0},
 };
 
 namespace detail {
