@@ -97,17 +97,17 @@ abi::StorePath store_path(const abi::TileConfig& tile, const octet_gemm_problem&
   return pairs && (half || tile.normal()) ? abi::StorePath::kPairs : abi::StorePath::kElements;
 }
 
-// Of a grouped kernel: what the scheduler reads.
-abi::GroupOrder group_order(const abi::TileConfig& tile, const octet_gemm_problem& p,
-                            const octet_gemm_args& args, int64_t band) {
+}  // namespace
+
+abi::GroupOrder make_group_order(const abi::TileConfig& tile, const octet_gemm_problem& p,
+                                 const octet_gemm_args& args, int64_t band) {
   abi::GroupOrder o;
   o.groups = static_cast<int32_t>(p.groups);
   o.entities = o.groups;
   o.rows = static_cast<int32_t>(args.a.rows);
   switch (p.grouping) {
     case OCTET_OFFSETS:
-      o.kind =
-          p.index_type == OCTET_I64 ? abi::GroupKind::kOffsets64 : abi::GroupKind::kOffsets32;
+      o.kind = p.index_type == OCTET_I64 ? abi::GroupKind::kOffsets64 : abi::GroupKind::kOffsets32;
       o.metadata = args.group_offsets;
       break;
     case OCTET_ALIGNED:
@@ -132,8 +132,6 @@ abi::GroupOrder group_order(const abi::TileConfig& tile, const octet_gemm_proble
   o.band_units = abi::make_divisor(static_cast<uint32_t>(std::min(across * band, kMostUnits)));
   return o;
 }
-
-}  // namespace
 
 Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octet_gemm_args& args,
                    Launch& out) {
@@ -171,12 +169,12 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
   k.scales = smem.scales;
   k.barriers = smem.barriers;
   if (tile.grouped) {
-    k.groups = group_order(tile, p, args, geometry.band);
+    k.groups = make_group_order(tile, p, args, geometry.band);
   } else {
-    k.order = abi::make_tile_order(
-        static_cast<uint32_t>(geometry.units_m), static_cast<uint32_t>(geometry.units_n),
-        static_cast<uint32_t>(batches), static_cast<uint32_t>(geometry.band),
-        geometry.bands_along_n);
+    k.order = abi::make_tile_order(static_cast<uint32_t>(geometry.units_m),
+                                   static_cast<uint32_t>(geometry.units_n),
+                                   static_cast<uint32_t>(batches),
+                                   static_cast<uint32_t>(geometry.band), geometry.bands_along_n);
   }
 
   if (blocks > 0) {
@@ -235,8 +233,8 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
   if (p.dependent_launch && p.weights_ready) k.flags |= abi::kWeightsReady;
 
   // The number of a grouped problem's tiles only the device knows.
-  out.grid = static_cast<uint32_t>(
-      tile.grouped ? std::clamp<int64_t>(plan.sms, 1, units) : geometry.grid);
+  out.grid =
+      static_cast<uint32_t>(tile.grouped ? std::clamp<int64_t>(plan.sms, 1, units) : geometry.grid);
   out.threads = static_cast<uint32_t>(tile.threads());
   out.cluster = static_cast<uint32_t>(geometry.cluster);
   out.shared_bytes = static_cast<uint32_t>(smem.total);

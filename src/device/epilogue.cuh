@@ -209,8 +209,7 @@ class Exchange {
   // warp's unit i, ascending.
   template <int kMyUnits, typename UnitOf>
   __device__ __forceinline__ void reduce(const float* acc, int k_group, int warp, int lane,
-                                         const Tile<kTile>& at, bool last_tile,
-                                         UnitOf unit_of) {
+                                         const Tile<kTile>& at, bool last_tile, UnitOf unit_of) {
     const uint32_t slot = (rank * kTile.k_groups + k_group) * abi::kUnitBytes + lane * 16;
     if (ctas > 1) {
       // NOTE: a peer may still be reading the last tile's sums; without this wait they are

@@ -121,8 +121,8 @@ class Scheduler {
       const int32_t group = index[row];
       if (group >= 0 && group < p.groups.groups) continue;
       const int64_t end = row + height;
-      fill_zeros(static_cast<int>(row),
-                 end < p.groups.rows ? static_cast<int>(end) : p.groups.rows, 0, p.n);
+      fill_zeros(static_cast<int>(row), end < p.groups.rows ? static_cast<int>(end) : p.groups.rows,
+                 0, p.n);
     }
   }
 

@@ -1,7 +1,7 @@
-// How the roles of a CTA find their next tile. Dense kernels: every warp works it out from the unit's
-// number. Grouped kernels: one scheduler warp reads the grouping metadata and finds the tiles
-// (kernel_abi/group_order.h), a few ahead of everybody else, and passes them on through shared
-// memory, so that no other warp holds more than a place in that list.
+// How the roles of a CTA find their next tile. Dense kernels: every warp works it out from the
+// unit's number. Grouped kernels: one scheduler warp reads the grouping metadata and finds the
+// tiles (kernel_abi/group_order.h), a few ahead of everybody else, and passes them on through
+// shared memory, so that no other warp holds more than a place in that list.
 //
 // BARRIERS of a place for a tile (grouped)
 //   full    1 arrival of the scheduler, when the tile stands there
@@ -30,8 +30,8 @@ __device__ __forceinline__ TileAt locate(const KernelParams& p, uint32_t unit, u
 }
 
 // Of a grouped kernel; batch is the group. Of the tile's rows, the first owned() are the group's;
-// from there up to listed() they have to be looked at one by one (GroupTile). NOTE: in one register;
-// with two the 256-row kernel spills.
+// from there up to listed() they have to be looked at one by one (GroupTile). NOTE: in one
+// register; with two the 256-row kernel spills.
 struct GroupedTileAt : TileAt {
   uint32_t rows;
   static __device__ __forceinline__ uint32_t pack(int owned, int listed) {
@@ -44,7 +44,8 @@ struct GroupedTileAt : TileAt {
 // The tiles of this CTA, one after the other:
 //   for (TileWalk<kTile> tiles(...); tiles.more(); tiles.step()) { tiles.here() }
 // or, where the next tile's place is wanted before this one is finished:
-//   for (next = tiles.here(); tiles.more(); tiles.step_to(next)) { at = next; next = tiles.ahead(); }
+//   for (next = tiles.here(); tiles.more(); tiles.step_to(next)) { at = next; next = tiles.ahead();
+//   }
 // last(next), has_before(earlier): whether the tile under way is the last one; is not the first.
 template <TileConfig kTile, bool kGrouped = kTile.grouped>
 class TileWalk {
@@ -115,9 +116,7 @@ class TileWalk<kTile, true> {
   __device__ __forceinline__ void step_to(Tile next) { current = next; }
   __device__ __forceinline__ bool last() const { return false; }  // asked for clusters alone
   __device__ __forceinline__ bool last(const Tile& next) const { return next.batch < 0; }
-  __device__ __forceinline__ bool has_before(const Tile& before) const {
-    return before.rows != 0;
-  }
+  __device__ __forceinline__ bool has_before(const Tile& before) const { return before.rows != 0; }
 
  private:
   const KernelParams& p;

@@ -141,7 +141,8 @@ class GroupWalk {
     switch (o_.kind) {
       case GroupKind::kCounts:
         first_row_ = warp_.map([&](int) { return 0; });
-        last_row_ = warp_.map([&](int lane) { return number(int64_t{base_} + lane, o_.groups, o_.rows); });
+        last_row_ =
+            warp_.map([&](int lane) { return number(int64_t{base_} + lane, o_.groups, o_.rows); });
         break;
       case GroupKind::kIndex:
         first_row_ = warp_.map([&](int lane) {
@@ -155,15 +156,13 @@ class GroupWalk {
         // Its group, or -1.
         carried_ = warp_.map([&](int lane) {
           const int32_t row = mine(first_row_, lane);
-          const int32_t group =
-              row < o_.rows ? static_cast<const int32_t*>(o_.metadata)[row] : -1;
+          const int32_t group = row < o_.rows ? static_cast<const int32_t*>(o_.metadata)[row] : -1;
           return group >= 0 && group < o_.groups ? group : -1;
         });
         {
           const Int other = warp_.before(carried_, -1);
-          heads_ = warp_.ballot([&](int lane) {
-            return lane == 0 || mine(carried_, lane) != mine(other, lane);
-          });
+          heads_ = warp_.ballot(
+              [&](int lane) { return lane == 0 || mine(carried_, lane) != mine(other, lane); });
         }
         break;
       case GroupKind::kEnds: {
@@ -182,8 +181,9 @@ class GroupWalk {
       default: {
         // Offsets that decrease are raised to the largest so far.
         const int64_t count = int64_t{o_.groups} + 1;
-        first_row_ = warp_.scan_max(warp_.map(
-            [&](int lane) { return larger(start_, number(int64_t{base_} + lane, count, o_.rows)); }));
+        first_row_ = warp_.scan_max(warp_.map([&](int lane) {
+          return larger(start_, number(int64_t{base_} + lane, count, o_.rows));
+        }));
         last_row_ = warp_.map([&](int lane) {
           return larger(mine(first_row_, lane), number(int64_t{base_} + lane + 1, count, o_.rows));
         });
@@ -202,12 +202,12 @@ class GroupWalk {
 
   const GroupOrder& o_;
   const Warp warp_;
-  int32_t base_;                // first entity of the chunk
-  uint32_t units_before_ = 0;   // in all chunks before
-  uint32_t chunk_units_ = 0;    // in this one
-  int32_t start_ = 0;           // where the next chunk's groups start at the earliest
-  uint32_t heads_ = 0;          // contiguous: lanes whose block belongs to another group than the
-                                // block before
+  int32_t base_;               // first entity of the chunk
+  uint32_t units_before_ = 0;  // in all chunks before
+  uint32_t chunk_units_ = 0;   // in this one
+  int32_t start_ = 0;          // where the next chunk's groups start at the earliest
+  uint32_t heads_ = 0;         // contiguous: lanes whose block belongs to another group than the
+                               // block before
   Int first_row_{}, last_row_{};
   Int carried_{};  // contiguous: the block's group
   Int upto_{};     // M-tiles of the chunk up to and with the lane's entity

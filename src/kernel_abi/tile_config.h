@@ -11,7 +11,8 @@
 //   b2         K-blocks in one stage of the ring
 //   o2         CTAs that share an SM
 //   seq        a CTA walks all ranges of a split K itself; serves any split and any SM budget
-//   g          problems grouped over M: a scheduler warp finds the tiles from metadata on the device
+//   g          problems grouped over M: a scheduler warp finds the tiles from metadata on the
+//   device
 //
 // How far K is split over a cluster is no part of the name: that is the launch's cluster size.
 #pragma once

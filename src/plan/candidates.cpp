@@ -277,8 +277,7 @@ int64_t most_grouped_tiles(const abi::TileConfig& tile, const octet_gemm_problem
     // Every group but for its last tile has whole ones.
     tiles = std::min(rows, rows / tile.tile_m + p.groups);
   }
-  return p.groups == 0 && p.grouping != OCTET_CONTIGUOUS ? 0
-                                                         : tiles * ceil_div(p.n, tile.tile_n);
+  return p.groups == 0 && p.grouping != OCTET_CONTIGUOUS ? 0 : tiles * ceil_div(p.n, tile.tile_n);
 }
 
 std::optional<Rule> objection_to_rows(const abi::TileConfig& tile, const octet_gemm_problem& p,
@@ -335,9 +334,9 @@ std::vector<Candidate> list_candidates(const octet_gemm_problem& p, const octet_
       [&](int kernel, int split, Rule rule) {
         if (refused_list == nullptr) return;
         const KernelFacts& facts = kKernelFacts[static_cast<std::size_t>(kernel)];
-        refused_list->push_back(
-            {abi::kKernels[kernel].name, split, in_words(rule, facts.tile, split).message(),
-             rule == Rule::kServesGrouping || rule == Rule::kServesGrouped});
+        refused_list->push_back({abi::kKernels[kernel].name, split,
+                                 in_words(rule, facts.tile, split).message(),
+                                 rule == Rule::kServesGrouping || rule == Rule::kServesGrouped});
       });
   std::stable_sort(out.begin(), out.end(), [](const Candidate& x, const Candidate& y) {
     return x.cost.total() < y.cost.total();
