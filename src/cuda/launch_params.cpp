@@ -199,7 +199,11 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
                         Swizzle::kNone,
                         Promotion::kNone};
     k.sfa_batch = sfa_batched;
-    if ((rows > 1 && sfa.row_stride != 1) || !encodable(scales)) {
+    // NOTE: a box whose first column is no multiple of 16 bytes is an illegal instruction, and the
+    // groups of such a problem begin at any row.
+    const bool any_start =
+        p.grouping == OCTET_OFFSETS || (p.grouping == OCTET_ALIGNED && p.alignment % 4 != 0);
+    if ((rows > 1 && sfa.row_stride != 1) || any_start || !encodable(scales)) {
       k.flags |= abi::kPlainSfa;
       k.sfa_plain = {sfa.data, sfa.row_stride, sfa.k_stride, batches > 1 ? sfa.group_stride : 0};
     } else if (Status s = encode(driver, "tensor map of SFA", scales, k.sfa); !s.ok()) {

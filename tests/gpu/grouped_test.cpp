@@ -1,6 +1,7 @@
 // Problems grouped over M on the device against the processor, to the bit.
 //
 //   grouped_test [--problems N] [--seconds S] [--seed X] [--kernel SUBSTRING] [--small]
+//                [--problem STRING]
 //
 // Random problems of every grouping (group counts 1 to 512, sizes around every tile's height, all
 // in one group, none), each with every grouped kernel; the whole buffer of D is compared, guards,
@@ -138,6 +139,7 @@ std::string first_difference(const HostCase& c, const Bytes& got, const Bytes& w
 
 bool compare(const octet_gemm_plan& plan, const HostCase& c, const DeviceOperands& device,
              const Bytes& want, cudaStream_t stream, const char* what) {
+  wait(stream, plan, c, what);
   Bytes got;
   device.fetch_d(got);
   wait(stream, plan, c, what);
@@ -168,8 +170,9 @@ std::vector<const char*> grouped_kernels() {
 }
 
 // The processor's results are made by many threads, the device serves one case at a time.
-void random_cases(int count, uint64_t seed, bool spoiled, double until, Arena& arena,
-                  cudaStream_t stream, const char* what) {
+template <typename OnDevice>
+void random_cases(int count, uint64_t seed, bool spoiled, double until, const char* what,
+                  OnDevice on_device) {
   std::atomic<int> next{0};
   std::mutex device_mutex;
   const auto start = std::chrono::steady_clock::now();
@@ -180,11 +183,8 @@ void random_cases(int count, uint64_t seed, bool spoiled, double until, Arena& a
       if (seconds > until) return;
       const GroupedCase c = make_grouped_case(seed * 1000003 + static_cast<uint64_t>(i), spoiled);
       const std::lock_guard lock(device_mutex);
-      const DeviceOperands device(arena, c.host, stream);
       ++problems;
-      for (const char* kernel : grouped_kernels()) {
-        run_and_compare(plan_for(c.host.problem, kernel, 1), c.host, device, c.want, stream, what);
-      }
+      on_device(c);
     }
   };
   std::vector<std::thread> threads;
@@ -194,6 +194,17 @@ void random_cases(int count, uint64_t seed, bool spoiled, double until, Arena& a
   std::printf("%s: %lld problems, %lld launches so far, %lld failures\n", what,
               static_cast<long long>(problems), static_cast<long long>(launches),
               static_cast<long long>(failures));
+}
+
+void every_kernel(int count, uint64_t seed, bool spoiled, double until, Arena& arena,
+                  cudaStream_t stream) {
+  const char* what = spoiled ? "bad metadata" : "random problems";
+  random_cases(count, seed, spoiled, until, what, [&](const GroupedCase& c) {
+    const DeviceOperands device(arena, c.host, stream);
+    for (const char* kernel : grouped_kernels()) {
+      run_and_compare(plan_for(c.host.problem, kernel, 1), c.host, device, c.want, stream, what);
+    }
+  });
 }
 
 octet_gemm_problem parsed(const char* text) {
@@ -329,23 +340,19 @@ void changed_counts(Arena& arena, cudaStream_t stream) {
 }
 
 // The planner's choice by the one call.
-void by_gemm(uint64_t seed, Arena& arena, cudaStream_t stream) {
-  for (uint64_t i = 0; i < 100; ++i) {
-    const GroupedCase c = make_grouped_case(seed * 77 + i, false);
+void planned(int count, uint64_t seed, double until, Arena& arena, cudaStream_t stream) {
+  random_cases(count, seed, false, until, "planned", [&](const GroupedCase& c) {
     const DeviceOperands device(arena, c.host, stream);
-    ++problems;
-    device.reset_d();
     octet_gemm_plan plan{};
     Status s = plan::plan_gemm(c.host.problem, context->device_spec(), nullptr, plan);
     if (s.ok()) s = context->gemm(c.host.problem, device.args, stream);
     if (!s.ok()) {
       fail(plan, c.host, "gemm", s.message().c_str());
-      continue;
+      return;
     }
     const Bytes want = plan.split == 1 ? c.want : processor_result(c.host, plan.split, 0);
     compare(plan, c.host, device, want, stream, "gemm");
-  }
-  std::printf("planned: %lld failures\n", static_cast<long long>(failures));
+  });
 }
 
 }  // namespace
@@ -355,6 +362,7 @@ int main(int argc, char** argv) {
   double most_seconds = 60;
   uint64_t seed = 20261130;
   bool small = false;
+  std::string one;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
@@ -366,6 +374,8 @@ int main(int argc, char** argv) {
       seed = std::strtoull(value(), nullptr, 10);
     else if (arg == "--kernel")
       only_kernel = value();
+    else if (arg == "--problem")
+      one = value();
     else if (arg == "--small")
       small = true;
   }
@@ -386,12 +396,21 @@ int main(int argc, char** argv) {
       return 1;
     }
   }
-  random_cases(small ? 20 : count, seed, false, most_seconds, arena, stream, "random problems");
-  random_cases(small ? 10 : count / 3, seed + 1, true, most_seconds / 3, arena, stream,
-               "bad metadata");
+  if (!one.empty()) {
+    const HostCase c(parsed(one.c_str()));
+    const Bytes want = processor_result(c, 1, 0);
+    const DeviceOperands device(arena, c, stream);
+    for (const char* kernel : grouped_kernels()) {
+      run_and_compare(plan_for(c.problem, kernel, 1), c, device, want, stream, "one");
+    }
+    std::printf("%s: %lld failures\n", one.c_str(), static_cast<long long>(failures));
+    return failures ? 1 : 0;
+  }
+  every_kernel(small ? 20 : count, seed, false, most_seconds, arena, stream);
+  every_kernel(small ? 10 : count / 3, seed + 1, true, most_seconds / 3, arena, stream);
   splits(arena, stream);
   if (!small) {
-    by_gemm(seed, arena, stream);
+    planned(count / 4, seed + 2, most_seconds / 4, arena, stream);
     sm_counts(arena, stream);
     changed_counts(arena, stream);
     repeats(arena, stream, 1000);
