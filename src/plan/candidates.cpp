@@ -152,15 +152,24 @@ Status in_words(Rule rule, const abi::TileConfig& tile, int split) {
   }
 }
 
+// The logarithm to base 2, as a straight line between powers: the same on every machine.
+double doublings(double x) {
+  int exponent = 0;
+  const double fraction = std::frexp(x, &exponent);  // [0.5, 1)
+  return x <= 0 ? 0 : exponent - 2 + 2 * fraction;
+}
+
 // What of the cost model is the same for all candidates of a problem.
 struct Traffic {
   double blocks, groups, d_bytes, read;
+  double rows;  // of A, every group's rounded up to 8
 };
 
 Traffic traffic_of(const octet_gemm_problem& p) {
   Traffic t;
   t.blocks = static_cast<double>(k_blocks(p));
   t.groups = static_cast<double>(p.groups);
+  t.rows = static_cast<double>(core::round_up(p.m, 8)) * t.groups;
   t.d_bytes = static_cast<double>(p.m) * static_cast<double>(p.n) * t.groups *
               (p.d_type == OCTET_F32 ? 4 : 2) * (p.accumulate ? 2 : 1);
   t.read =
@@ -207,6 +216,13 @@ Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
   const double operands =
       static_cast<double>(core::kBlockK) * (tile.tile_m + tile.tile_n) * tile.k_groups * per_sm;
   cycles = std::max({cycles, tensor * slower, operands / kPort});
+  if (tile.grouped) {
+    // Rows that are none cost power. Not fitted yet: of two tiles that stream weights equally
+    // fast it prefers the one that holds fewer of them.
+    constexpr double kPadding = 0.1;  // for every doubling
+    const double held = static_cast<double>(g.units_m) * tile.tile_m;
+    cycles *= 1 + kPadding * std::max(0.0, doublings(held / std::max(8.0, traffic.rows)));
+  }
 
   c.launch = device.launch_seconds * 1e6 + (g.cluster > 2 ? kClusterLaunch : 0);
   c.fill = kFill;

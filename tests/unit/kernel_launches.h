@@ -91,9 +91,10 @@ inline int64_t box_bytes(const abi::TensorMap& map) {
   return element * static_cast<int64_t>(map.words[1] * map.words[2] * map.words[3]);
 }
 
-// `p` as the kernel takes it: grouped kernels by offsets, in one group.
+// `p` as the kernel takes it: grouped kernels as one group that starts at a multiple of 128, so
+// that scales of A come in boxes.
 inline octet_gemm_problem as_served(const Variant& v, octet_gemm_problem p) {
-  if (v.tile.grouped) p.grouping = OCTET_OFFSETS;
+  if (v.tile.grouped) p.grouping = OCTET_ALIGNED;
   return p;
 }
 
