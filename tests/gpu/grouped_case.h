@@ -152,4 +152,42 @@ inline GroupedCase make_grouped_case(uint64_t seed, bool spoiled) {
   return c;
 }
 
+// Inputs that broke libraries of this kind, by the number of the report; sizes of their groups.
+struct FieldReport {
+  const char* id;
+  std::string problem;
+  std::vector<int64_t> sizes;
+  bool gaps = false;  // padding blocks and rows between groups and behind them
+};
+
+inline std::vector<FieldReport> field_reports() {
+  std::vector<FieldReport> all = {
+      {"F07", "contiguous_g1m1n24576k1536", {1}},
+      {"F11", "contiguous_g4m100n512k512", {100, 1, 128, 37}, true},
+      {"F11 untouched", "contiguous_g4m100n512k512_keeppad", {100, 1, 128, 37}, true},
+      {"F22", "contiguous_g3m70n256k384", {70, 70, 70}, true},
+      {"F25 offsets", "offsets_g5m0n256k384", {0, 0, 0, 0, 0}, true},
+      {"F25 masked", "masked_g5m0n256k384_maxm64", {0, 0, 0, 0, 0}},
+      {"F25 contiguous", "contiguous_g5m0n256k384", {0, 0, 0, 0, 0}, true},
+      {"F28", "contiguous_g4m128n512k256", {128, 100, 127, 90}},
+      {"F28 by 64", "contiguous_g4m128n512k256_align64", {128, 100, 127, 90}},
+      {"F28 aligned", "aligned_g4m128n512k256_align64", {128, 100, 127, 90}},
+  };
+  for (const int64_t rows : {8, 16, 32, 63, 65}) {
+    all.push_back({"F10",
+                   "masked_g6m8n512k384_maxm" + std::to_string(rows),
+                   {rows, rows - 1, 1, rows, 0, rows}});
+  }
+  for (const int64_t rows : {193, 257, 321, 385}) {
+    const std::string m = std::to_string(rows);
+    all.push_back({"F27", "offsets_g2m" + m + "n2048k6144", {rows, rows}});
+    all.push_back({"F27", "offsets_g2m" + m + "n6144k2048", {rows, rows}});
+  }
+  // One group in eight has rows.
+  FieldReport sparse{"F13", "masked_g256m4n512k384_maxm64", {}};
+  for (int64_t g = 0; g < 256; ++g) sparse.sizes.push_back(g % 8 == 3 ? 1 + g % 64 : 0);
+  all.push_back(sparse);
+  return all;
+}
+
 }  // namespace oct::test

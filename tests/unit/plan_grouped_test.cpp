@@ -2,16 +2,19 @@
 // is expected to have, and whatever fixes the split gets the kernel that takes any.
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "core/types.h"
 #include "cuda/launch_params.h"
+#include "kernel_abi/group_order.h"
 #include "kernel_abi/tile_config.h"
 #include "kernel_launches.h"
 #include "octet/octet.hpp"
 #include "plan/candidates.h"
 #include "plan/invariant_split.h"
+#include "support/host_warp.h"
 #include "support/problems.h"
 
 namespace {
@@ -73,6 +76,41 @@ TEST(PlanGrouped, TheTileFollowsTheRowsOfAGroup) {
     EXPECT_LE(height(32, kind), 64) << kind;
     EXPECT_GE(height(128, kind), 64) << kind;
     EXPECT_GE(height(4096, kind), 128) << kind;
+  }
+}
+
+// Field report F31: of decode with few tokens an expert, most of the work was padding elsewhere.
+TEST(PlanGrouped, FewTokensAnExpertArePaddedToEight) {
+  using oct::abi::GroupTile;
+  constexpr oct::abi::TileConfig kTile = oct::abi::parse_kernel("swapped_w128t8_o2_g");
+  const DeviceSpec device = DeviceSpec::preset("h200").value();
+  Random random(31);
+  for (const char* text : {"offsets_g128m1n4096k2048", "offsets_g256m4n4096k2048",
+                           "masked_g128m2n7168k2048_maxm64", "offsets_g64m3n2048k7168"}) {
+    const GemmProblem p = GemmProblem::parse(text).value();
+    ASSERT_STREQ(plan_gemm(p, device).value().kernel, "swapped_w128t8_o2_g") << text;
+    // Sizes of 0 to 4 rows, as a router would deal them out.
+    std::vector<std::int32_t> numbers;
+    std::int64_t rows = 0, padded = 0;
+    if (p.grouping == OCTET_OFFSETS) numbers.push_back(0);
+    for (std::int64_t g = 0; g < p.groups; ++g) {
+      const std::int64_t size = random.between(0, 4);
+      rows += size;
+      padded += size > 0 ? 8 : 0;
+      numbers.push_back(static_cast<std::int32_t>(p.grouping == OCTET_OFFSETS ? rows : size));
+    }
+    octet_gemm_args args{};
+    args.a.rows = p.grouping == OCTET_OFFSETS ? rows : p.max_m;
+    args.group_offsets = args.group_counts = numbers.data();
+    const auto order = oct::kernel_launches::group_order({"", kTile, 1}, p, args);
+    oct::abi::GroupWalk<kTile, oct::testing_support::HostWarp> scheduler(order, {});
+    std::int64_t issued = 0;
+    for (std::uint32_t unit = 0;; ++unit) {
+      const GroupTile t = scheduler.find(unit);
+      if (t.group < 0) break;
+      issued += kTile.tile_m;
+    }
+    EXPECT_EQ(issued, padded * ceil_div(p.n, kTile.tile_n)) << text;
   }
 }
 
