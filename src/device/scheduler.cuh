@@ -68,35 +68,17 @@ class Scheduler {
       more = t.group >= 0;
       if (more) {
         t.row_end = min(t.row_end, t.tile_end);
-        if (by_index && !look_at_rows(t)) {
+        if (by_index && !abi::look_at_rows<kTile>(p.groups, DeviceWarp{lane}, t)) {
           if (p.groups.zeros) fill_zeros(t.m0, t.tile_end, t.n0, min(t.n0 + kTile.tile_n, p.n));
           continue;
         }
       }
       pass_on(t);
     }
-    if (by_index && p.groups.zeros) fill_dead_blocks();
+    if (by_index && p.groups.zeros) fill_ownerless();
   }
 
  private:
-  // Contiguous: where the tile's first padding row is. False: no row is anybody's.
-  __device__ __forceinline__ bool look_at_rows(abi::GroupTile& t) const {
-    const int32_t* index = static_cast<const int32_t*>(p.groups.metadata);
-    uint32_t any = 0;
-    int end = t.m0;
-    bool whole = true;
-#pragma unroll 1
-    for (int m = t.m0; m < t.tile_end; m += 32) {
-      const bool owned = m + lane < t.tile_end && index[m + lane] == t.group;
-      const uint32_t mask = __ballot_sync(~0u, owned);
-      any |= mask;
-      if (whole) end = m + (mask == ~0u ? 32 : __ffs(~mask) - 1);
-      whole = whole && mask == ~0u;
-    }
-    t.row_end = min(end, t.tile_end);
-    return any != 0;
-  }
-
   __device__ __forceinline__ void pass_on(const abi::GroupTile& t) {
     const uint32_t place = count % abi::kTilePlaces, round = count / abi::kTilePlaces;
     ++count;
@@ -112,17 +94,13 @@ class Scheduler {
   }
 
   // Blocks that belong to no group, dealt out over the CTAs.
-  __device__ __forceinline__ void fill_dead_blocks() const {
-    const int32_t* index = static_cast<const int32_t*>(p.groups.metadata);
-    const int64_t height = p.groups.alignment.divisor;
+  __device__ __forceinline__ void fill_ownerless() const {
+    const uint32_t pieces = static_cast<uint32_t>(abi::ownerless_pieces(p.groups));
 #pragma unroll 1
-    for (int64_t block = first_unit(); block < p.groups.entities; block += unit_step()) {
-      const int64_t row = block * height;
-      const int32_t group = index[row];
-      if (group >= 0 && group < p.groups.groups) continue;
-      const int64_t end = row + height;
-      fill_zeros(static_cast<int>(row), end < p.groups.rows ? static_cast<int>(end) : p.groups.rows,
-                 0, p.n);
+    for (uint32_t i = first_unit(); i < pieces; i += unit_step()) {
+      const int row = static_cast<int>(i) * abi::kOwnerlessRows;
+      if (!abi::is_ownerless(p.groups, row)) continue;
+      fill_zeros(row, min(row + abi::kOwnerlessRows, p.groups.rows), 0, p.n);
     }
   }
 

@@ -41,6 +41,16 @@ struct GroupOrder {
   Divisor band_units;    // band * across
 };
 
+OCTET_HD inline int population(uint32_t x) {
+#ifdef __CUDA_ARCH__
+  return __popc(x);
+#else
+  return __builtin_popcount(x);
+#endif
+}
+OCTET_HD inline int trailing_zeros(uint32_t x) { return population((x & (~x + 1)) - 1); }
+OCTET_HD inline int trailing_ones(uint32_t x) { return trailing_zeros(~x); }
+
 // One tile. Rows from m0 up to row_end belong to `group`; rows from there up to tile_end have to be
 // looked at one by one (contiguous; else there are none).
 struct GroupTile {
@@ -49,12 +59,52 @@ struct GroupTile {
   int32_t row_end = 0, tile_end = 0;
 };
 
-// `Warp` is 32 lanes: on the device each lane runs this code with Int = int32_t; on the host one
+// `Warp`, below, is 32 lanes: on the device each lane runs this code with Int = int32_t; on the host one
 // thread does, and Int holds all lanes' values (tests/support/host_warp.h).
 //   map(f)            f(lane) for every lane      mine(x, lane)   a lane's own value, inside map()
 //   at(x, lane)       one lane's value            ballot(f)       bit i: f(i)
 //   scan_add(x)       sums up to the lane's own   scan_max(x)     likewise
 //   before(x, first)  the value of the lane before, `first` for lane 0
+
+// Contiguous: notes in row_end where the tile's first padding row is. False: no row is the group's.
+// `t` as GroupWalk finds it. Its indices are asked for together: each takes as long as a K-block.
+template <TileConfig kTile, typename Warp>
+OCTET_HD bool look_at_rows(const GroupOrder& o, const Warp& warp, GroupTile& t) {
+  constexpr int kParts = (kTile.tile_m + 31) / 32;
+  const auto* index = static_cast<const int32_t*>(o.metadata);
+  typename Warp::Int mine[kParts];
+  for (int i = 0; i < kParts; ++i) {
+    mine[i] = warp.map([&](int lane) {
+      const int32_t row = t.m0 + 32 * i + lane;
+      return row < t.tile_end ? index[row] : -1;
+    });
+  }
+  uint32_t any = 0;
+  int32_t owned = 0;
+  for (int i = 0; i < kParts; ++i) {
+    const uint32_t mask =
+        warp.ballot([&](int lane) { return warp.mine(mine[i], lane) == t.group; });
+    any |= mask;
+    // Rows up to the first that is not the group's, if all before were.
+    if (owned == 32 * i) owned += mask == ~0u ? 32 : trailing_ones(mask);
+  }
+  t.row_end = t.m0 + owned;
+  return any != 0;
+}
+
+// Contiguous: rows that no tile holds, as pieces of at most this many, for whoever stores zeros
+// there.
+inline constexpr int kOwnerlessRows = 64;  // every alignment is a multiple of it
+OCTET_HD constexpr int32_t ownerless_pieces(const GroupOrder& o) {
+  return o.rows / kOwnerlessRows + (o.rows % kOwnerlessRows > 0 ? 1 : 0);
+}
+// Whether the piece that begins at `row` lies in a block without a group.
+OCTET_HD inline bool is_ownerless(const GroupOrder& o, int32_t row) {
+  const uint32_t block = o.alignment.divide(static_cast<uint32_t>(row)) * o.alignment.divisor;
+  const int32_t group = static_cast<const int32_t*>(o.metadata)[block];
+  return group < 0 || group >= o.groups;
+}
+
 template <TileConfig kTile, typename Warp>
 class GroupWalk {
  public:
@@ -101,19 +151,10 @@ class GroupWalk {
  private:
   static OCTET_HD int smaller(int x, int y) { return x < y ? x : y; }
   static OCTET_HD int larger(int x, int y) { return x > y ? x : y; }
-  static OCTET_HD int trailing_zeros(uint32_t x) { return population((x & (~x + 1)) - 1); }
   static OCTET_HD int leading_zeros(uint32_t x) {
     for (int shift = 1; shift < 32; shift *= 2) x |= x >> shift;
     return 32 - population(x);
   }
-  static OCTET_HD int population(uint32_t x) {
-#ifdef __CUDA_ARCH__
-    return __popc(x);
-#else
-    return __builtin_popcount(x);
-#endif
-  }
-
   // The lane whose entity holds M-tile `tile` of the chunk.
   OCTET_HD int lane_of(int tile) const {
     return trailing_zeros(warp_.ballot([&](int lane) { return warp_.mine(upto_, lane) > tile; }));

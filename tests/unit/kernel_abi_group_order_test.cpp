@@ -41,10 +41,13 @@ octet_gemm_args args_of(const octet_gemm_problem& p, const Metadata& m, int64_t 
   return args;
 }
 
-// Rows [first, last) of buffer `buffer` and all columns from n0 on, by `group`.
+// Rows [first, last) of buffer `buffer` and all columns from n0 on, by `group`. Contiguous: `owned`
+// of them before the first that is not the group's; dead: none is.
 struct Visit {
   int64_t buffer, first, last;
   int32_t n0, group;
+  int64_t owned = 0;
+  bool dead = false;
 };
 
 // All tiles that `ctas` schedulers list, each by itself as on the device.
@@ -54,12 +57,47 @@ std::vector<Visit> walk(const octet_gemm_problem& p, const GroupOrder& order, in
   for (int cta = 0; cta < ctas; ++cta) {
     GroupWalk<kTile, HostWarp> scheduler(order, HostWarp{});
     for (auto unit = static_cast<uint32_t>(cta);; unit += static_cast<uint32_t>(ctas)) {
-      const GroupTile t = scheduler.find(unit);
+      GroupTile t = scheduler.find(unit);
       if (t.group < 0) break;
-      visits.push_back({p.grouping == OCTET_MASKED ? t.group : 0, t.m0, t.tile_end, t.n0, t.group});
+      Visit x{p.grouping == OCTET_MASKED ? t.group : 0, t.m0, t.tile_end, t.n0, t.group};
+      if (p.grouping == OCTET_CONTIGUOUS) {
+        x.dead = !look_at_rows<kTile>(order, HostWarp{}, t);
+        x.owned = t.row_end - t.m0;
+      }
+      visits.push_back(x);
     }
   }
   return visits;
+}
+
+// Contiguous: every row is some tile's or ownerless, once, so that zeros can be stored in all that
+// are nobody's; and a tile knows its rows.
+std::string check_padding(const GroupOrder& order, int64_t rows, const std::vector<Visit>& visits,
+                          const std::vector<int64_t>& owners) {
+  std::vector<int> times(static_cast<std::size_t>(rows), 0);
+  for (const Visit& x : visits) {
+    bool any = false;
+    int64_t owned = 0;
+    for (int64_t r = x.first; r < x.last; ++r) {
+      const bool own = owners[static_cast<std::size_t>(r)] == x.group;
+      any |= own;
+      if (own && owned == r - x.first) ++owned;
+      if (x.n0 == 0) ++times[static_cast<std::size_t>(r)];
+    }
+    if (x.dead == any) return "a tile that is dead and is not";
+    if (x.owned != owned) return "a first padding row that is another";
+  }
+  for (int32_t i = 0; i < ownerless_pieces(order); ++i) {
+    const int32_t row = i * kOwnerlessRows;
+    if (!is_ownerless(order, row)) continue;
+    for (int64_t r = row; r < std::min<int64_t>(row + kOwnerlessRows, rows); ++r) {
+      ++times[static_cast<std::size_t>(r)];
+    }
+  }
+  for (const int count : times) {
+    if (count != 1) return "a row that is left out, or stored twice";
+  }
+  return "";
 }
 
 // Empty, or what is wrong.
@@ -74,6 +112,9 @@ std::string check(const octet_gemm_problem& p, const Metadata& metadata, int64_t
     return "more tiles than the launcher counts on";
   }
   const std::vector<int64_t> owners = testing_support::row_owners(p, args);
+  if (p.grouping == OCTET_CONTIGUOUS) {
+    if (std::string s = check_padding(order, rows, visits, owners); !s.empty()) return s;
+  }
   // How often each row meets each column of tiles.
   std::vector<uint8_t> times(owners.size() * static_cast<std::size_t>(across), 0);
   for (const Visit& x : visits) {
