@@ -102,8 +102,9 @@ std::string check_padding(const GroupOrder& order, int64_t rows, const std::vect
 
 // Empty, or what is wrong.
 template <TileConfig kTile>
-std::string check(const octet_gemm_problem& p, const Metadata& metadata, int64_t rows, int ctas) {
-  const octet_gemm_args args = args_of(p, metadata, rows);
+std::string check(const octet_gemm_problem& p, const octet_gemm_args& args,
+                  const std::vector<int64_t>& owners, int ctas) {
+  const int64_t rows = args.a.rows;
   const kernel_launches::Variant v{"", kTile, 1};
   const GroupOrder order = kernel_launches::group_order(v, p, args);
   const std::vector<Visit> visits = walk<kTile>(p, order, ctas);
@@ -111,7 +112,6 @@ std::string check(const octet_gemm_problem& p, const Metadata& metadata, int64_t
   if (static_cast<int64_t>(visits.size()) > plan::most_grouped_tiles(kTile, p, rows)) {
     return "more tiles than the launcher counts on";
   }
-  const std::vector<int64_t> owners = testing_support::row_owners(p, args);
   if (p.grouping == OCTET_CONTIGUOUS) {
     if (std::string s = check_padding(order, rows, visits, owners); !s.empty()) return s;
   }
@@ -151,12 +151,14 @@ std::string check(const octet_gemm_problem& p, const Metadata& metadata, int64_t
 
 // Every tile height of the table.
 std::string check_all(const octet_gemm_problem& p, const Metadata& m, int64_t rows, int ctas) {
-  std::string wrong = check<parse_kernel("normal_m256n128_g")>(p, m, rows, ctas);
-  if (wrong.empty()) wrong = check<parse_kernel("normal_m128n256_g")>(p, m, rows, ctas);
-  if (wrong.empty()) wrong = check<parse_kernel("normal_m64n256_g")>(p, m, rows, ctas);
-  if (wrong.empty()) wrong = check<parse_kernel("swapped_w256t64_g")>(p, m, rows, ctas);
-  if (wrong.empty()) wrong = check<parse_kernel("swapped_w128t32_o2_g")>(p, m, rows, ctas);
-  if (wrong.empty()) wrong = check<parse_kernel("swapped_w128t8_o2_g")>(p, m, rows, ctas);
+  const octet_gemm_args args = args_of(p, m, rows);
+  const std::vector<int64_t> owners = testing_support::row_owners(p, args);
+  std::string wrong = check<parse_kernel("normal_m256n128_g")>(p, args, owners, ctas);
+  if (wrong.empty()) wrong = check<parse_kernel("normal_m128n256_g")>(p, args, owners, ctas);
+  if (wrong.empty()) wrong = check<parse_kernel("normal_m64n256_g")>(p, args, owners, ctas);
+  if (wrong.empty()) wrong = check<parse_kernel("swapped_w256t64_g")>(p, args, owners, ctas);
+  if (wrong.empty()) wrong = check<parse_kernel("swapped_w128t32_o2_g")>(p, args, owners, ctas);
+  if (wrong.empty()) wrong = check<parse_kernel("swapped_w128t8_o2_g")>(p, args, owners, ctas);
   return wrong;
 }
 
