@@ -53,14 +53,17 @@ enum class Rule {
   kTableEntry,
   // why a kernel does not take a problem
   kServesGrouping,
+  kServesGrouped,
   kServesOperands,
   kServesPipelines,
+  kServesOneRange,
   kServesShared,
   kServesNoRoom,
   kServesCluster,
   kServesFewBlocks,
   kServesTiles,
   kServesCoordinates,
+  kServesRows,
   kServesMemory,
   kServesBudget,
   // arguments

@@ -14,6 +14,7 @@ namespace {
 
 using core::ceil_div;
 
+constexpr int64_t kMostUnits = (int64_t{1} << 31) - 1;
 constexpr int64_t kLargestMapStride = int64_t{1} << 40;  // bytes; the copy engine's limit
 
 struct Tensor {
@@ -81,7 +82,8 @@ bool aligned(const octet_matrix& d, int64_t batches, int64_t bytes, int64_t elem
 }
 
 abi::StorePath store_path(const abi::TileConfig& tile, const octet_gemm_problem& p,
-                          const octet_matrix& d, bool exchanges, const Tensor& box) {
+                          const octet_matrix& d, int64_t batches, bool exchanges,
+                          const Tensor& box) {
   if (p.bias_type != OCTET_NONE || p.accumulate) return abi::StorePath::kElements;
   const int64_t element = core::size_of(p.d_type);
   const bool half = element == 2;
@@ -91,11 +93,45 @@ abi::StorePath store_path(const abi::TileConfig& tile, const octet_gemm_problem&
   const bool whole = p.n % 8 == 0 && p.k > 0;
   if (half && whole && tile.normal() && !exchanges && encodable(box))
     return abi::StorePath::kCopyEngine;
-  const bool pairs = p.n % 2 == 0 && aligned(d, p.groups, 2 * element, element);
+  const bool pairs = p.n % 2 == 0 && aligned(d, batches, 2 * element, element);
   return pairs && (half || tile.normal()) ? abi::StorePath::kPairs : abi::StorePath::kElements;
 }
 
 }  // namespace
+
+abi::GroupOrder make_group_order(const abi::TileConfig& tile, const octet_gemm_problem& p,
+                                 const octet_gemm_args& args, int64_t band) {
+  abi::GroupOrder o;
+  o.groups = static_cast<int32_t>(p.groups);
+  o.entities = o.groups;
+  o.rows = static_cast<int32_t>(args.a.rows);
+  switch (p.grouping) {
+    case OCTET_OFFSETS:
+      o.kind = p.index_type == OCTET_I64 ? abi::GroupKind::kOffsets64 : abi::GroupKind::kOffsets32;
+      o.metadata = args.group_offsets;
+      break;
+    case OCTET_ALIGNED:
+      o.kind = abi::GroupKind::kEnds;
+      o.metadata = args.group_ends;
+      break;
+    case OCTET_MASKED:
+      o.kind = abi::GroupKind::kCounts;
+      o.metadata = args.group_counts;
+      break;
+    default:
+      o.kind = abi::GroupKind::kIndex;
+      o.metadata = args.group_index;
+      o.entities = static_cast<int32_t>(ceil_div(args.a.rows, p.alignment));
+      o.zeros = p.zero_padding;
+      break;
+  }
+  const int64_t across = ceil_div(p.n, tile.tile_n);
+  o.alignment = abi::make_divisor(static_cast<uint32_t>(p.alignment));
+  o.band = static_cast<int32_t>(band);
+  o.across = abi::make_divisor(static_cast<uint32_t>(across));
+  o.band_units = abi::make_divisor(static_cast<uint32_t>(std::min(across * band, kMostUnits)));
+  return o;
+}
 
 Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octet_gemm_args& args,
                    Launch& out) {
@@ -103,14 +139,25 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
   const abi::TileConfig tile = abi::parse_kernel(plan.kernel);
   const plan::Geometry geometry = plan::make_geometry(tile, p, plan.split, plan.sms);
   out = Launch{};
-  if (geometry.units == 0) return {};
+  // Rows of A and D, and how many of each operand there are: grouped problems share one A and D but
+  // for the masked ones.
+  const int64_t rows = tile.grouped ? args.a.rows : p.m;
+  const bool shared_rows = tile.grouped && p.grouping != OCTET_MASKED;
+  const int64_t batches = shared_rows ? 1 : p.groups;
+  int64_t units = geometry.units;
+  if (tile.grouped) {
+    if (Status s = plan::takes_rows(tile, p, rows); !s.ok()) return s;
+    units = plan::most_grouped_tiles(tile, p, rows);
+  }
+  if (units == 0) return {};
 
-  const int64_t batches = p.groups, blocks = ceil_div(p.k, core::kBlockK);
+  // Without groups all rows of a contiguous problem are padding.
+  const int64_t blocks = p.groups == 0 ? 0 : ceil_div(p.k, core::kBlockK);
   const abi::SmemLayout smem = abi::make_smem_layout(tile, geometry.cluster_split);
   const bool exchanges = geometry.cluster_split > 1 || tile.k_groups > 1;
   abi::KernelParams& k = out.params;
 
-  k.m = static_cast<int32_t>(p.m);
+  k.m = static_cast<int32_t>(rows);
   k.n = static_cast<int32_t>(p.n);
   k.k_blocks = static_cast<int32_t>(blocks);
   k.split = plan.split;
@@ -121,14 +168,18 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
   k.exchange = smem.exchange;
   k.scales = smem.scales;
   k.barriers = smem.barriers;
-  k.order =
-      abi::make_tile_order(static_cast<uint32_t>(geometry.units_m),
-                           static_cast<uint32_t>(geometry.units_n), static_cast<uint32_t>(batches),
-                           static_cast<uint32_t>(geometry.band), geometry.bands_along_n);
+  if (tile.grouped) {
+    k.groups = make_group_order(tile, p, args, geometry.band);
+  } else {
+    k.order = abi::make_tile_order(static_cast<uint32_t>(geometry.units_m),
+                                   static_cast<uint32_t>(geometry.units_n),
+                                   static_cast<uint32_t>(batches),
+                                   static_cast<uint32_t>(geometry.band), geometry.bands_along_n);
+  }
 
   if (blocks > 0) {
     const Tensor a = operand(args.a, batches, tile.tile_m / tile.cluster_n);
-    const Tensor b = operand(args.b, batches, tile.tile_n / tile.cluster_m);
+    const Tensor b = operand(args.b, p.groups, tile.tile_n / tile.cluster_m);
     k.a_batch = a.dims[2] > 1;
     k.b_batch = b.dims[2] > 1;
     if (!encodable(a) || !encodable(b)) {
@@ -142,20 +193,24 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
     const Tensor scales{TensorType::kFloat32,
                         4,
                         sfa.data,
-                        {p.m, blocks, sfa_batched ? batches : 1},
+                        {rows, blocks, sfa_batched ? batches : 1},
                         {sfa.k_stride, sfa.group_stride},
                         {static_cast<uint32_t>(tile.tile_m), static_cast<uint32_t>(tile.blocks)},
                         Swizzle::kNone,
                         Promotion::kNone};
     k.sfa_batch = sfa_batched;
-    if ((p.m > 1 && sfa.row_stride != 1) || !encodable(scales)) {
+    // NOTE: a box whose first column is no multiple of 16 bytes is an illegal instruction, and the
+    // groups of such a problem begin at any row.
+    const bool any_start =
+        p.grouping == OCTET_OFFSETS || (p.grouping == OCTET_ALIGNED && p.alignment % 4 != 0);
+    if ((rows > 1 && sfa.row_stride != 1) || any_start || !encodable(scales)) {
       k.flags |= abi::kPlainSfa;
       k.sfa_plain = {sfa.data, sfa.row_stride, sfa.k_stride, batches > 1 ? sfa.group_stride : 0};
     } else if (Status s = encode(driver, "tensor map of SFA", scales, k.sfa); !s.ok()) {
       return s;
     }
     k.sfb = {args.sfb.data, args.sfb.row_stride, args.sfb.k_stride,
-             batches > 1 ? args.sfb.group_stride : 0};
+             p.groups > 1 ? args.sfb.group_stride : 0};
   }
 
   const bool half = core::size_of(p.d_type) == 2;
@@ -163,7 +218,7 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
   const Tensor d{p.d_type == OCTET_F16 ? TensorType::kFloat16 : TensorType::kBfloat16,
                  2,
                  args.d.data,
-                 {p.n, p.m, batches},
+                 {p.n, rows, batches},
                  {args.d.ld, args.d.group_stride},
                  {box_columns, 16},
                  !abi::swizzles_d(tile) ? Swizzle::kNone
@@ -172,18 +227,20 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
                  Promotion::kNone};
   k.d_type = element_type(p.d_type);
   k.bias_type = element_type(p.bias_type);
-  k.store = store_path(tile, p, args.d, exchanges, d);
+  k.store = store_path(tile, p, args.d, batches, exchanges, d);
   if (half && k.store == abi::StorePath::kCopyEngine) {
     if (Status s = encode(driver, "tensor map of D", d, k.d); !s.ok()) return s;
   }
   k.out = {args.d.data, args.d.ld, batches > 1 ? args.d.group_stride : 0};
   if (p.accumulate) k.add = {args.c.data, args.c.ld, batches > 1 ? args.c.group_stride : 0};
   k.bias = args.bias;
-  k.bias_batch_stride = batches > 1 ? args.bias_group_stride : 0;
+  k.bias_batch_stride = p.groups > 1 ? args.bias_group_stride : 0;
   if (p.dependent_launch) k.flags |= abi::kDependent;
   if (p.dependent_launch && p.weights_ready) k.flags |= abi::kWeightsReady;
 
-  out.grid = static_cast<uint32_t>(geometry.grid);
+  // The number of a grouped problem's tiles only the device knows.
+  out.grid =
+      static_cast<uint32_t>(tile.grouped ? std::clamp<int64_t>(plan.sms, 1, units) : geometry.grid);
   out.threads = static_cast<uint32_t>(tile.threads());
   out.cluster = static_cast<uint32_t>(geometry.cluster);
   out.shared_bytes = static_cast<uint32_t>(smem.total);

@@ -16,6 +16,10 @@ struct Launch {
   bool dependent = false;
 };
 
+// What the scheduler of a grouped kernel reads; `band`: of the plan's geometry.
+abi::GroupOrder make_group_order(const abi::TileConfig& tile, const octet_gemm_problem& problem,
+                                 const octet_gemm_args& args, int64_t band);
+
 // The plan and the arguments have passed core::check_args(), and the kernel serves the problem
 // (plan::serves()). Allocates nothing.
 Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octet_gemm_args& args,

@@ -36,8 +36,9 @@ __device__ __forceinline__ float read_element(const void* data, ElementType type
 template <TileConfig kTile>
 class Writer {
  public:
-  __device__ __forceinline__ Writer(const KernelParams& params, const TileAt& at, int lane_id)
-      : p(params), lane(lane_id) {
+  __device__ __forceinline__ Writer(const KernelParams& params, const Tile<kTile>& its_tile,
+                                    int lane_id)
+      : p(params), at(its_tile), lane(lane_id) {
     d_offset = at.batch * p.out.batch_stride;
     c_offset = at.batch * p.add.batch_stride;
     bias_offset = at.batch * p.bias_batch_stride;
@@ -49,15 +50,16 @@ class Writer {
     if (p.store != StorePath::kElements) {
       if constexpr (kTile.normal()) {
         if (left < p.n) {
-          if (upper < p.m) pair(upper, left, v.x, v.y);
-          if (upper + 8 < p.m) pair(upper + 8, left, v.z, v.w);
+          if (stored(upper)) pair(upper, left, v.x, v.y);
+          if (stored(upper + 8)) pair(upper + 8, left, v.z, v.w);
         }
       } else {
         // Rows are columns of D here: transpose, so that a register holds two neighbours in D.
-        const uint32_t low = ptx::transpose_matrix(pack(v.x, v.y));
-        const uint32_t high = ptx::transpose_matrix(pack(v.z, v.w));
+        uint32_t low = ptx::transpose_matrix(pack(v.x, v.y));
+        uint32_t high = ptx::transpose_matrix(pack(v.z, v.w));
         const int m = col + (lane >> 2), n = row + 2 * (lane & 3);
-        if (m < p.m) {
+        if (stored(m)) {
+          if (is_zero(m)) low = high = 0;
           uint16_t* d = static_cast<uint16_t*>(p.out.data) + d_offset + m * p.out.ld + n;
           if (n < p.n) *reinterpret_cast<uint32_t*>(d) = low;
           if (n + 8 < p.n) *reinterpret_cast<uint32_t*>(d + 8) = high;
@@ -82,7 +84,24 @@ class Writer {
   }
 
  private:
+  // Whether row m is written, and whether with zeros.
+  __device__ __forceinline__ bool stored(int m) const {
+    if constexpr (kTile.grouped) {
+      return row_state(p, at, m) != RowState::kSkip;
+    } else {
+      return m < p.m;
+    }
+  }
+  __device__ __forceinline__ bool is_zero(int m) const {
+    if constexpr (kTile.grouped) {
+      return row_state(p, at, m) == RowState::kZero;
+    } else {
+      return false;
+    }
+  }
+
   __device__ __forceinline__ void pair(int m, int n, float x, float y) const {
+    if (is_zero(m)) x = y = 0.0f;
     const int64_t at = d_offset + m * p.out.ld + n;
     if (p.d_type == ElementType::kF32) {
       *reinterpret_cast<float2*>(static_cast<float*>(p.out.data) + at) = make_float2(x, y);
@@ -93,11 +112,13 @@ class Writer {
 
   // Bias, then C, then one rounding. The adder and the conversions make every NaN canonical.
   __device__ __forceinline__ void element(int m, int n, float x) const {
-    if (m >= p.m || n >= p.n) return;
-    if (p.bias_type != ElementType::kNone) {
+    if (!stored(m) || n >= p.n) return;
+    const bool zero = is_zero(m);
+    if (zero) x = 0.0f;
+    if (!zero && p.bias_type != ElementType::kNone) {
       x = __fadd_rn(x, read_element(p.bias, p.bias_type, bias_offset + n));
     }
-    if (p.add.data != nullptr) {
+    if (!zero && p.add.data != nullptr) {
       x = __fadd_rn(x, read_element(p.add.data, p.d_type, c_offset + m * p.add.ld + n));
     }
     const int64_t at = d_offset + m * p.out.ld + n;
@@ -109,6 +130,7 @@ class Writer {
   }
 
   const KernelParams& p;
+  const Tile<kTile>& at;
   const int lane;
   int64_t d_offset, c_offset, bias_offset;
 };
@@ -187,7 +209,7 @@ class Exchange {
   // warp's unit i, ascending.
   template <int kMyUnits, typename UnitOf>
   __device__ __forceinline__ void reduce(const float* acc, int k_group, int warp, int lane,
-                                         const TileAt& at, bool last_tile, UnitOf unit_of) {
+                                         const Tile<kTile>& at, bool last_tile, UnitOf unit_of) {
     const uint32_t slot = (rank * kTile.k_groups + k_group) * abi::kUnitBytes + lane * 16;
     if (ctas > 1) {
       // NOTE: a peer may still be reading the last tile's sums; without this wait they are
@@ -234,7 +256,7 @@ class Exchange {
   }
 
  private:
-  __device__ __forceinline__ void write(int warp, int lane, const TileAt& at) const {
+  __device__ __forceinline__ void write(int warp, int lane, const Tile<kTile>& at) const {
     const Writer<kTile> writer(p, at, lane);
     const int row0 = kTile.normal() ? at.m0 : at.n0, col0 = kTile.normal() ? at.n0 : at.m0;
 #pragma unroll 1

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "device/normal_gemm.cuh"
+#include "device/scheduler.cuh"
 #include "device/swapped_gemm.cuh"
 #include "kernel_abi/kernel_table.h"
 
@@ -18,25 +19,28 @@ extern __shared__ __align__(1024) uint8_t shared_memory[];
 template <TileConfig kTile>
 struct RegisterSplit {
   static constexpr int kAtLaunch = 65536 / kTile.ctas_per_sm / kTile.threads() / 8 * 8;
-  static constexpr int kProducer = 32;
+  static constexpr int kProducer = kTile.grouped ? 56 : 32;  // with 40 a producer spills
   static constexpr int kShare =
       (kAtLaunch * (kTile.math_groups() + 1) - kProducer) / kTile.math_groups() / 8 * 8;
   static constexpr int kMath = kShare > 240 ? 240 : kShare;
 };
 
-// Roles of the producer warps, as many of each as there are pipelines.
-enum ProducerRole { kWeights = 0, kActivations = 1, kScales = 2 };
+// Roles of the producer warps, as many of each as there are pipelines; grouped kernels: then one
+// that finds the tiles.
+enum ProducerRole { kWeights = 0, kActivations = 1, kScales = 2, kTiles = 3 };
 
 // Brings all lines of the parameters, tensor maps aside, from memory at once: each is a miss in
 // every launch, and one after the other they delay the first request by hundreds of cycles, and the
 // end. NOTE: an index that differs between lanes makes it one load that does not block; the
 // compiler would read fields where they are used, each with a miss of its own.
+template <TileConfig kTile>
 class ParameterFetch {
  public:
   __device__ __forceinline__ ParameterFetch(const KernelParams& p, int lane) {
     constexpr int kLine = 64, kHead = offsetof(KernelParams, b) / kLine,
                   kTail = offsetof(KernelParams, d_type) / kLine,
-                  kLines = sizeof(KernelParams) / kLine;
+                  kEnd = kTile.grouped ? sizeof(KernelParams) : offsetof(KernelParams, groups),
+                  kLines = kEnd / kLine;
     const int line = lane < kHead ? lane : min(kTail + lane - kHead, kLines - 1);
     word_ = reinterpret_cast<const uint32_t*>(&p)[line * (kLine / 4)];
   }
@@ -61,9 +65,7 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
   const uint32_t base = ptx::shared_address(shared_memory);
   const bool clustered = kTile.multicast() > 1 || p.cluster_split > 1;
   const uint32_t rank = blockIdx.x;  // in the cluster, as the grid is laid out
-  const ParameterFetch parameters(p, lane);
-  const int role = (warp - kMathWarps) / kTile.k_groups,
-            pipeline = (warp - kMathWarps) % kTile.k_groups;  // of a producer
+  const ParameterFetch<kTile> parameters(p, lane);
 
   if (lane == 0 && warp == kMathWarps + kWeights) ptx::prefetch_map(p.b);
   if (lane == 0 && warp == kMathWarps + kActivations * kTile.k_groups) {
@@ -77,7 +79,10 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
 
   if (warp >= kMathWarps) {
     if constexpr (kTile.moves_registers()) ptx::give_registers<RegisterSplit<kTile>::kProducer>();
-    if (role > kScales) return;  // idle; exited warps count as arrived at cluster barriers
+    if (warp >= kMathWarps + kTile.producer_warps())
+      return;  // idle; exited warps count as arrived at cluster barriers
+    const int role = (warp - kMathWarps) / kTile.k_groups,
+              pipeline = (warp - kMathWarps) % kTile.k_groups;
     const Ring<kTile> ring(p, base, pipeline);
     if (role == kScales && pipeline == 0 && lane == 0 && p.cluster_split > 1) {
       Exchange<kTile>(p, base, rank).announce();
@@ -87,12 +92,14 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
     if (p.flags & abi::kDependent) ptx::let_dependents_launch();
     // NOTE: a multicast writes into CTAs whose barriers must exist.
     if (kTile.multicast() > 1) ptx::cluster_wait();
-    if (role == kWeights) {
-      WeightProducer<kTile>(p, ring, rank, pipeline, lane).run();
+    if (kTile.grouped && role == kTiles) {
+      if constexpr (kTile.grouped) Scheduler<kTile>(p, base, lane).run();
+    } else if (role == kWeights) {
+      WeightProducer<kTile>(p, ring, base, rank, pipeline, lane).run();
     } else if (role == kActivations) {
-      ActivationProducer<kTile>(p, ring, rank, pipeline, lane).run();
+      ActivationProducer<kTile>(p, ring, base, rank, pipeline, lane).run();
     } else {
-      ScaleProducer<kTile>(p, ring, rank, pipeline, lane).run();
+      ScaleProducer<kTile>(p, ring, base, rank, pipeline, lane).run();
     }
     if (clustered && kTile.multicast() == 1) ptx::cluster_wait();
   } else {

@@ -230,11 +230,37 @@ struct NormalMath {
     }
   }
 
+  // Grouped, where the box's 16 rows are not all one group's: row by row, 16 bytes a lane, from the
+  // box as it is staged. The copy engine would write the rows of other groups too.
+  __device__ __forceinline__ void store_rows(const KernelParams& p, const GroupedTileAt& at,
+                                             int row, int col, uint32_t from) const {
+    constexpr int kChunks = kBoxCols / 8;  // of 16 bytes in a row
+    // NOTE: not unrolled: unrolled, 128x256 spills.
+#pragma unroll 1
+    for (int i = 0; i < kChunks / 2; ++i) {
+      const int r = (32 * i + warp.lane) / kChunks, chunk = warp.lane % kChunks;
+      const RowState state = row_state(p, at, row + r);
+      if (state == RowState::kSkip || col + 8 * chunk >= p.n) continue;
+      const uint32_t twist = kBoxCols == 64 ? r & 7 : (r >> 1) & 3;
+      uint4 v = ptx::load_shared_u4(from + r * kBoxCols * 2 + ((chunk ^ twist) << 4));
+      if (state == RowState::kZero) v = make_uint4(0, 0, 0, 0);
+      uint16_t* d = static_cast<uint16_t*>(p.out.data) + at.batch * p.out.batch_stride +
+                    (row + r) * p.out.ld + col + 8 * chunk;
+      *reinterpret_cast<uint4*>(d) = v;
+    }
+  }
+
   // A piece, as many boxes at a time as the staging holds: every group of them costs a fence.
   template <bool kF16, int kPiece>
   __device__ __forceinline__ void store_piece(const float (&acc)[kAcc], const KernelParams& p,
-                                              const TileAt& at, uint32_t staging) const {
+                                              const Tile<kTile>& at, uint32_t staging) const {
     constexpr int kRow = kPiece / kColPieces * 64, kCol = kPiece % kColPieces * kWidth;
+    bool whole = true;  // all 16 rows of the warp's boxes are stored
+    if constexpr (kTile.grouped) {
+      const int row = warp.row_group * kRowPieces * 64 + kRow + warp.quarter * 16;
+      if (row >= at.listed()) return;
+      whole = row + 16 <= at.owned();
+    }
 #pragma unroll
     for (int group = 0; group < kBoxes; group += kRoom) {
       // NOTE: without this wait boxes that the copy engine still reads are overwritten.
@@ -245,12 +271,24 @@ struct NormalMath {
         write_box<kF16>(acc + b * (kBoxCols / 2), staging + (b - group) * kBoxBytes);
       ptx::fence_async_proxy();
       __syncwarp();
+      if constexpr (kTile.grouped) {
+        if (!whole) {
+#pragma unroll 1
+          for (int b = group; b < group + kRoom && b < kBoxes; ++b) {
+            store_rows(p, at, at.m0 + warp.row_group * kRowPieces * 64 + kRow + warp.quarter * 16,
+                       at.n0 + warp.col_group * kColPieces * kWidth + kCol + b * kBoxCols,
+                       staging + (b - group) * kBoxBytes);
+          }
+          continue;
+        }
+      }
       if (warp.lane == 0) {
 #pragma unroll
         for (int b = group; b < group + kRoom && b < kBoxes; ++b) {
           ptx::store_box(p.d, at.n0 + warp.col_group * kColPieces * kWidth + kCol + b * kBoxCols,
                          at.m0 + warp.row_group * kRowPieces * 64 + kRow + warp.quarter * 16,
-                         at.batch, staging + (b - group) * kBoxBytes);
+                         kTile.grouped ? at.batch & -p.a_batch : at.batch,
+                         staging + (b - group) * kBoxBytes);
         }
         ptx::commit_stores();
       }
@@ -258,7 +296,7 @@ struct NormalMath {
   }
   template <int kPiece>
   __device__ __forceinline__ void store_piece(const float (&acc)[kPieces][kAcc],
-                                              const KernelParams& p, const TileAt& at,
+                                              const KernelParams& p, const Tile<kTile>& at,
                                               uint32_t staging) const {
     if (p.d_type == ElementType::kF16) {
       store_piece<true, kPiece>(acc[kPiece], p, at, staging);
@@ -294,13 +332,14 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
   asm volatile("" : "+r"(boxes));
   const auto no_hook = [] {};
   float acc[Math::kPieces][Math::kAcc];
-  TileAt at{}, next = locate<kTile>(p, first_unit(), rank);
+  TileWalk<kTile> tiles(p, base, rank, lane);
+  Tile<kTile> at{}, next = tiles.here();
 #pragma unroll 1
-  for (uint32_t unit = first_unit(); unit < p.order.units; unit += unit_step()) {
-    [[maybe_unused]] const TileAt earlier = at;
+  for (; tiles.more(); tiles.step_to(next)) {
+    [[maybe_unused]] const Tile<kTile> earlier = at;
     at = next;
-    if (Math::kPieces == 1 || range.last == 0) next = locate<kTile>(p, unit + unit_step(), rank);
-    const bool last = unit + unit_step() >= p.order.units;
+    if (Math::kPieces == 1 || range.last == 0) next = tiles.ahead();
+    const bool last = tiles.last();
     if constexpr (Math::kPieces == 2) {
       if (range.last == 0) {
 #pragma unroll
@@ -311,10 +350,10 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
           [&] {
             // The second piece of the last tile leaves under the first WGMMA of this one. Where the
             // next one lies is found out here too: at a tile's start nothing would hide it.
-            if (boxes && unit >= unit_step()) {
+            if (boxes && tiles.has_before(earlier)) {
               math.template store_piece<1>(acc, p, earlier, staging);
             }
-            next = locate<kTile>(p, unit + unit_step(), rank);
+            next = tiles.ahead();
             asm volatile("" : "+r"(next.m0), "+r"(next.n0), "+r"(next.batch));
           },
           [&] {
@@ -323,7 +362,7 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
       if (boxes) {
         // NOTE: known to be the loop's last pass, the compiler moves this behind the loop, and
         // ptxas then drops setmaxnreg silently and spills.
-        uint32_t flush = last;
+        uint32_t flush = kTile.grouped ? tiles.last(next) : last;
         asm volatile("" : "+r"(flush));
         if (flush) math.template store_piece<1>(acc, p, at, staging);
         continue;

@@ -17,13 +17,11 @@
 #include "device/ptx/barrier.cuh"
 #include "device/ptx/copy.cuh"
 #include "device/ptx/wgmma.cuh"
+#include "device/tile_walk.cuh"
 #include "kernel_abi/kernel_params.h"
 #include "kernel_abi/smem_layout.h"
 
 namespace oct::device {
-
-using abi::KernelParams;
-using abi::TileConfig;
 
 // Addresses of one pipeline's ring. Stage s: tiles + s * stage bytes, and so on.
 template <TileConfig kTile>
@@ -88,17 +86,6 @@ struct MathPlace : Place {
   }
 };
 
-// Units of work of this CTA: the grid is [cluster size, clusters].
-__device__ __forceinline__ uint32_t first_unit() { return blockIdx.y; }
-__device__ __forceinline__ uint32_t unit_step() { return gridDim.y; }
-
-// One tile's coordinates for this CTA.
-using abi::TileAt;
-template <TileConfig kTile>
-__device__ __forceinline__ TileAt locate(const KernelParams& p, uint32_t unit, uint32_t rank) {
-  return abi::tile_at(kTile, p.order, unit, rank);
-}
-
 // K-blocks that pipeline `group` of CTA `rank` walks.
 template <TileConfig kTile>
 __device__ __forceinline__ abi::BlockRange my_range(const KernelParams& p, uint32_t rank,
@@ -129,6 +116,16 @@ __device__ __forceinline__ void init_barriers(const KernelParams& p, uint32_t ba
       ptx::mbarrier_init(exchange, abi::exchange_full_arrivals());
       ptx::mbarrier_init(exchange + 8, abi::exchange_free_arrivals(kTile, p.cluster_split));
     }
+    if constexpr (kTile.grouped) {
+      if (warp == kWarps - 1) {
+        const TileList<kTile> list(p, base);
+#pragma unroll
+        for (int i = 0; i < abi::kTilePlaces; ++i) {
+          ptx::mbarrier_init(list.full_of(i), abi::tile_full_arrivals());
+          ptx::mbarrier_init(list.empty_of(i), abi::tile_empty_arrivals(kTile));
+        }
+      }
+    }
     ptx::fence_mbarrier_init();
   }
   __syncwarp();
@@ -139,9 +136,11 @@ template <TileConfig kTile>
 class Producer {
  public:
   __device__ __forceinline__ Producer(const KernelParams& params, const Ring<kTile>& its_ring,
-                                      uint32_t cta_rank, int group, int lane_id)
+                                      uint32_t base_address, uint32_t cta_rank, int group,
+                                      int lane_id)
       : p(params),
         ring(its_ring),
+        base(base_address),
         rank(cta_rank),
         range(my_range<kTile>(params, cta_rank, group)),
         lane(lane_id) {}
@@ -154,8 +153,8 @@ class Producer {
     Place place(1);  // the first walk of the ring finds it empty
     uint32_t untouched = ring.stages;
 #pragma unroll 1
-    for (uint32_t unit = first_unit(); unit < p.order.units; unit += unit_step()) {
-      aim(locate<kTile>(p, unit, rank));
+    for (TileWalk<kTile> tiles(p, base, rank, lane); tiles.more(); tiles.step()) {
+      aim(tiles.here());
 #pragma unroll 1
       for (int kb = range.first; kb < range.last; kb += kTile.blocks) {
         // NOTE: all lanes poll: one that polls for the others and joins them again costs about 100
@@ -201,7 +200,7 @@ class Producer {
 
   const KernelParams& p;
   const Ring<kTile>& ring;
-  const uint32_t rank;
+  const uint32_t base, rank;
   const abi::BlockRange range;
   const int lane;
 };

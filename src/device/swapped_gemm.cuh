@@ -162,9 +162,9 @@ __device__ __forceinline__ void swapped_math(const KernelParams& p, const Ring<k
   constexpr int kUnits = Math::kAcc / 4;
 
 #pragma unroll 1
-  for (uint32_t unit = first_unit(); unit < p.order.units; unit += unit_step()) {
-    const TileAt at = locate<kTile>(p, unit, rank);
-    const bool last = unit + unit_step() >= p.order.units;
+  for (TileWalk<kTile> tiles(p, base, rank, lane); tiles.more(); tiles.step()) {
+    const Tile<kTile> at = tiles.here();
+    const bool last = tiles.last();
     float acc[Math::kAcc];
 #pragma unroll
     for (int i = 0; i < Math::kAcc; ++i) acc[i] = 0.0f;

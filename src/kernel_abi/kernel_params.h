@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernel_abi/group_order.h"
 #include "kernel_abi/tile_order.h"
 
 namespace oct::abi {
@@ -60,6 +61,7 @@ struct KernelParams {
   Output out, add;  // D; C or null
   const void* bias = nullptr;
   int64_t bias_batch_stride = 0;
+  alignas(64) GroupOrder groups;  // grouped kernels only
 };
 
 }  // namespace oct::abi

@@ -50,6 +50,16 @@ inline constexpr KernelRow kKernels[] = {
     {"swapped_w64t64_k2_x2", "M up to 64, N of 4096 to 8192, long K"},
     {"swapped_w192t64", "M up to 64, wide N"},
     {"swapped_w256t64", "M up to 64, wide N and short K"},
+    // Grouped over M: the tile's height follows the rows of a group.
+    {"normal_m256n128_g", "groups of thousands of rows, N a multiple of 128"},
+    {"normal_m128n256_g", "groups of hundreds of rows and more"},
+    {"normal_m128n128_x2_g", "groups of about 128 rows, few tiles"},
+    {"normal_m64n256_g", "groups of about 64 rows, or a remainder of as many"},
+    {"normal_m128n64_seq_g", "any split, batch-invariant plans, small SM budgets"},
+    {"swapped_w128t8_o2_g", "groups of up to 8 rows"},
+    {"swapped_w128t16_o2_g", "groups of up to 16 rows"},
+    {"swapped_w128t32_o2_g", "groups of up to 32 rows"},
+    {"swapped_w256t64_g", "groups of up to 64 rows"},
 };
 inline constexpr int kKernelCount = static_cast<int>(sizeof kKernels / sizeof kKernels[0]);
 

@@ -7,6 +7,7 @@
 //               partial sums that a CTA receives when K is split
 //   scales      one slot a stage: SFA of the tile's rows, then up to four SFB, for each K-block
 //   barriers    full and empty of every stage, then two for the exchange
+//   tiles       kernels of grouped problems: full and empty of every place for a tile, the tiles
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,12 @@
 
 namespace oct::abi {
 
-inline constexpr int kBlockK = 128;               // elements, and bytes, of K in a block
-inline constexpr int kSfbSlots = 4;               // SFB values of a K-block that a tile may need
-inline constexpr int kStagingBytes = 2048;        // of a warp, at least: 16 rows of 128 bytes
-inline constexpr int kUnitBytes = 512;            // 16 x 8 partial sums, one float4 a lane
+inline constexpr int kBlockK = 128;         // elements, and bytes, of K in a block
+inline constexpr int kSfbSlots = 4;         // SFB values of a K-block that a tile may need
+inline constexpr int kStagingBytes = 2048;  // of a warp, at least: 16 rows of 128 bytes
+inline constexpr int kUnitBytes = 512;      // 16 x 8 partial sums, one float4 a lane
+inline constexpr int kTilePlaces = 4;  // tiles that the scheduler of a grouped kernel runs ahead
+inline constexpr int kTileBytes = 16;  // of each
 inline constexpr int kMostSharedMemory = 232448;  // of one CTA on SM90
 inline constexpr int kSharedMemoryOfSm = 233472;  // shared by its CTAs, 1 KB of each reserved
 
@@ -89,6 +92,11 @@ OCTET_HD constexpr int most_ring_bytes(const TileConfig& t) {
   return t.normal() ? kMostSharedMemory : t.ctas_per_sm == 1 ? 120 * 1024 : 80 * 1024;
 }
 
+// Grouped kernels: the scheduler's tiles and their barriers.
+OCTET_HD constexpr int tile_list_bytes(const TileConfig& t) {
+  return t.grouped ? kTilePlaces * (16 + kTileBytes) : 0;
+}
+
 OCTET_HD constexpr SmemLayout layout_with(const TileConfig& t, int cluster_split, int boxes) {
   SmemLayout s;
   s.a_bytes = operand_bytes(t.tile_m);
@@ -99,7 +107,7 @@ OCTET_HD constexpr SmemLayout layout_with(const TileConfig& t, int cluster_split
   const int exchange = exchange_bytes(t, cluster_split, boxes);
   const int room =
       t.ctas_per_sm == 1 ? kMostSharedMemory : kSharedMemoryOfSm / t.ctas_per_sm - 1024;
-  const int fixed = exchange + 16 + 128;
+  const int fixed = exchange + 16 + 128 + tile_list_bytes(t);
   int stages = (room - fixed) / (s.stage_bytes + s.scale_bytes + 16);
   const int most = most_ring_bytes(t) / s.stage_bytes;
   if (stages > most) stages = most;
@@ -108,7 +116,7 @@ OCTET_HD constexpr SmemLayout layout_with(const TileConfig& t, int cluster_split
   s.exchange = s.stages * s.stage_bytes;
   s.scales = round_up(s.exchange + exchange, 128);
   s.barriers = s.scales + s.stages * s.scale_bytes;
-  s.total = s.barriers + 16 * s.stages + 16;
+  s.total = s.barriers + 16 * s.stages + 16 + tile_list_bytes(t);
   return s;
 }
 
@@ -143,6 +151,14 @@ OCTET_HD constexpr int exchange_barriers(const TileConfig& t, int stages) {
   return 16 * t.k_groups * stages;
 }
 
+// ... and, behind those, the `full` and the `empty` of the places for tiles, and the tiles.
+OCTET_HD constexpr int tile_barriers(const TileConfig& t, int stages) {
+  return exchange_barriers(t, stages) + 16;
+}
+OCTET_HD constexpr int tile_list(const TileConfig& t, int stages) {
+  return tile_barriers(t, stages) + 16 * kTilePlaces;
+}
+
 // Arrivals that complete a phase of a stage's `full` barrier: the two threads that announce the
 // copy engine's bytes, and the lanes that bring scales with plain asynchronous loads.
 OCTET_HD constexpr int full_arrivals(bool plain_sfa) {
@@ -158,6 +174,11 @@ OCTET_HD constexpr int empty_arrivals(const TileConfig& t) {
 OCTET_HD constexpr int exchange_full_arrivals() { return 1; }
 OCTET_HD constexpr int exchange_free_arrivals(const TileConfig& t, int cluster_split) {
   return t.math_warps() * cluster_split;
+}
+// ... of a place for a tile: the scheduler fills it; one lane of every other warp empties it.
+OCTET_HD constexpr int tile_full_arrivals() { return 1; }
+OCTET_HD constexpr int tile_empty_arrivals(const TileConfig& t) {
+  return t.math_warps() + t.producer_warps() - 1;
 }
 // Threads of the named barrier of the math warps, between writing and reading partial sums inside a
 // CTA. (That barriers exist, all threads wait for.)

@@ -2,8 +2,8 @@
 // specification: the build, the planner, the launcher and the tests all read it with
 // parse_kernel().
 //
-//   normal_m128n256[_cm2|_cn2][_x2][_o2][_seq]    rows of A on WGMMA's 64-row side
-//   swapped_w64t16[_k2][_x2][_b2][_o2]            rows of B (weights) there, tokens up to 128 wide
+//   normal_m128n256[_cm2|_cn2][_x2][_o2][_seq][_g]   rows of A on WGMMA's 64-row side
+//   swapped_w64t16[_k2][_x2][_b2][_o2][_g]           rows of B (weights) there, tokens up to 128
 //
 //   cm2, cn2   clusters of 2 along M (B is multicast) or along N (A is multicast)
 //   k2         warpgroups that share the tile's range of K between them
@@ -11,6 +11,8 @@
 //   b2         K-blocks in one stage of the ring
 //   o2         CTAs that share an SM
 //   seq        a CTA walks all ranges of a split K itself; serves any split and any SM budget
+//   g          problems grouped over M: a scheduler warp finds the tiles from metadata on the
+//   device
 //
 // How far K is split over a cluster is no part of the name: that is the launch's cluster size.
 #pragma once
@@ -32,6 +34,7 @@ struct TileConfig {
   int blocks = 1;                    // K-blocks in a stage
   int ctas_per_sm = 1;
   bool sequential = false;
+  bool grouped = false;  // over M
   bool valid = false;
 
   OCTET_HD constexpr bool normal() const { return family == Family::kNormal; }
@@ -59,7 +62,7 @@ struct TileConfig {
   OCTET_HD constexpr int math_warps() const { return 4 * math_groups(); }
   // A producer warpgroup that gives registers away pays where accumulators are large.
   OCTET_HD constexpr bool moves_registers() const { return normal() && accumulators() >= 128; }
-  OCTET_HD constexpr int producer_warps() const { return 3 * k_groups; }
+  OCTET_HD constexpr int producer_warps() const { return 3 * k_groups + (grouped ? 1 : 0); }
   OCTET_HD constexpr int producer_threads() const {
     return moves_registers() ? 128 : 32 * producer_warps();
   }
@@ -73,7 +76,7 @@ struct TileConfig {
   OCTET_HD constexpr int partial_bytes() const { return tile_m * tile_n * 4 * k_groups; }
   // Split over a cluster needs room beside the ring for one tile of partial sums.
   OCTET_HD constexpr bool splits_over_cluster() const {
-    return multicast() == 1 && !sequential && partial_bytes() <= 64 * 1024;
+    return multicast() == 1 && !sequential && !grouped && partial_bytes() <= 64 * 1024;
   }
   constexpr bool operator==(const TileConfig&) const = default;
 };
@@ -124,6 +127,7 @@ constexpr TileConfig parse_kernel(const char* name) {
   if (!t.normal() && r.eat("_b")) t.blocks = r.number();
   if (r.eat("_o")) t.ctas_per_sm = r.number();
   if (t.normal() && r.eat("_seq")) t.sequential = true;
+  if (r.eat("_g")) t.grouped = true;
   const bool sizes = t.rows() >= 64 && t.rows() <= 256 && t.rows() % 64 == 0 && t.cols() >= 8 &&
                      t.cols() <= 256 && t.cols() % 8 == 0;
   const bool options = t.cluster_m >= 1 && t.cluster_n >= 1 && t.multicast() <= 2 &&
@@ -134,6 +138,8 @@ constexpr TileConfig parse_kernel(const char* name) {
   // Two sets alternate between K-blocks of one piece.
   if (t.valid && t.sets == 2 && t.pieces() != 1) t.valid = false;
   if (t.valid && t.sequential && t.pieces() != 1) t.valid = false;
+  // A cluster could straddle two groups; ranges of K in a CTA would each need the tiles.
+  if (t.valid && t.grouped && (t.multicast() != 1 || t.k_groups != 1)) t.valid = false;
   return t;
 }
 

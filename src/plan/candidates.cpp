@@ -7,6 +7,7 @@
 #include "core/math.h"
 #include "core/problem.h"
 #include "core/refusals.h"
+#include "core/types.h"
 #include "kernel_abi/smem_layout.h"
 #include "plan/kernel_costs.h"
 #include "plan/longer_of_two.h"
@@ -18,6 +19,9 @@ using core::ceil_div;
 using core::refuse;
 using core::Rule;
 
+// So that no row of a tile, which may begin anywhere, lies beyond 2^31.
+constexpr int64_t kMostGroupedRows = (int64_t{1} << 31) - 1024;
+
 int64_t k_blocks(const octet_gemm_problem& p) { return ceil_div(p.k, core::kBlockK); }
 
 // Most clusters of this size that are resident with one CTA on an SM.
@@ -28,9 +32,35 @@ int64_t resident_clusters(const octet_device_spec& device, int cluster) {
   return device.active_clusters[log];
 }
 
+// Tiles along M that all groups have together, when each has 0.7 to 1.3 of the rows expected, as
+// the sizes do that a problem's seed draws. An expectation of 0 rows says that nobody knows.
+int64_t expected_tiles(const abi::TileConfig& tile, const octet_gemm_problem& p) {
+  constexpr int kSteps = 12;
+  const int64_t m = std::max<int64_t>(1, p.m);
+  int64_t tiles = 0;
+  for (int i = 0; i < kSteps; ++i) {
+    const int64_t percent = p.even ? 100 : 70 + 5 * i + (i >= kSteps / 2 ? 5 : 0);
+    int64_t rows = std::max<int64_t>(1, m * percent / 100);
+    if (p.grouping == OCTET_MASKED) rows = std::min(rows, std::max<int64_t>(1, p.max_m));
+    tiles += ceil_div(rows, tile.tile_m);
+  }
+  return ceil_div(tiles * p.groups, kSteps);
+}
+
+// M-tiles of a band: those in flight at a time form a compact block of D.
+int64_t grouped_band(const abi::TileConfig& tile) { return std::max(1, 2048 / tile.tile_m); }
+
 // The part of a geometry that all splits share: how tiles lie over D.
 Geometry lay_tiles(const abi::TileConfig& tile, const octet_gemm_problem& p) {
   Geometry g;
+  if (tile.grouped) {
+    if (p.n == 0 || p.groups == 0) return g;
+    g.units_m = expected_tiles(tile, p);
+    g.units_n = ceil_div(p.n, tile.tile_n);
+    g.units = g.units_m * g.units_n;
+    g.band = grouped_band(tile);
+    return g;
+  }
   if (p.m == 0 || p.n == 0 || p.groups == 0) return g;
   const int64_t tiles_m = ceil_div(p.m, tile.tile_m), tiles_n = ceil_div(p.n, tile.tile_n);
   g.units_m = tile.cluster_m == 1 ? tiles_m : ceil_div(tiles_m, tile.cluster_m);
@@ -70,10 +100,14 @@ using Objection = std::optional<Rule>;
 Objection objection_to_split(const abi::TileConfig& tile, const octet_gemm_problem& p, int split,
                              int64_t blocks) {
   if (!tile.valid) return Rule::kInternal;
-  if (p.grouping != OCTET_DENSE && p.grouping != OCTET_BATCHED) return Rule::kServesGrouping;
+  if (tile.grouped && !core::is_m_grouped(p.grouping)) return Rule::kServesGrouped;
+  if (!tile.grouped && p.grouping != OCTET_DENSE && p.grouping != OCTET_BATCHED) {
+    return Rule::kServesGrouping;
+  }
   if (p.in_type != OCTET_E4M3 || p.granularity != OCTET_1D2D) return Rule::kServesOperands;
   if (split < 1) return Rule::kPlanSplit;
   if (tile.sequential) return {};
+  if (tile.grouped && split > 1) return Rule::kServesOneRange;
   if (split % tile.k_groups != 0) return Rule::kServesPipelines;
   const int over_cluster = split / tile.k_groups;
   if (over_cluster > 1 && tile.multicast() > 1) return Rule::kServesShared;
@@ -87,6 +121,9 @@ Objection objection_to_launch(const abi::TileConfig& tile, const octet_gemm_prob
                               const octet_device_spec& device, const Geometry& g, const Ring& ring,
                               int64_t ctas) {
   if (g.units >= (int64_t{1} << 31)) return Rule::kServesTiles;
+  if (tile.grouped && p.grouping == OCTET_MASKED) {
+    if (const Objection no = objection_to_rows(tile, p, p.max_m)) return no;
+  }
   constexpr int64_t kLastCoordinate = (int64_t{1} << 31) - 1024;
   if (tile.multicast() > 1 && (p.m > kLastCoordinate || p.n > kLastCoordinate)) {
     return Rule::kServesCoordinates;
@@ -104,6 +141,7 @@ Status in_words(Rule rule, const abi::TileConfig& tile, int split) {
     case Rule::kPlanSplit:
       return refuse(rule, {{"got", core::text(split)}, {"want", core::text(core::kMaxSplit)}});
     case Rule::kServesPipelines: return refuse(rule, {{"want", core::text(tile.k_groups)}});
+    case Rule::kServesRows: return refuse(rule, {{"want", core::text(kMostGroupedRows)}});
     case Rule::kServesCluster: return refuse(rule, {{"want", core::text(kLargestCluster)}});
     case Rule::kServesBudget: {
       Geometry g;
@@ -114,17 +152,26 @@ Status in_words(Rule rule, const abi::TileConfig& tile, int split) {
   }
 }
 
+// The logarithm to base 2, as a straight line between powers: the same on every machine.
+double doublings(double x) {
+  int exponent = 0;
+  const double fraction = std::frexp(x, &exponent);  // [0.5, 1)
+  return x <= 0 ? 0 : exponent - 2 + 2 * fraction;
+}
+
 // What of the cost model is the same for all candidates of a problem.
 struct Traffic {
   double blocks, groups, d_bytes, read;
   double weights;         // bytes of B
   double unaligned_port;  // bytes a cycle that an SM can request of rows pitched so; 0: no limit
+  double rows;            // of A, every group's rounded up to 8
 };
 
 Traffic traffic_of(const octet_gemm_problem& p) {
   Traffic t;
   t.blocks = static_cast<double>(k_blocks(p));
   t.groups = static_cast<double>(p.groups);
+  t.rows = static_cast<double>(core::round_up(p.m, 8)) * t.groups;
   t.d_bytes = static_cast<double>(p.m) * static_cast<double>(p.n) * t.groups *
               (p.d_type == OCTET_F32 ? 4 : 2) * (p.accumulate ? 2 : 1);
   t.read =
@@ -181,6 +228,13 @@ Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
                            tile.k_groups * per_sm;
   cycles = std::max({cycles, tensor * slower, operands / kPort,
                      traffic.unaligned_port > 0 ? requested / traffic.unaligned_port : 0.0});
+  if (tile.grouped) {
+    // Rows that are none cost power. Not fitted yet: of two tiles that stream weights equally
+    // fast it prefers the one that holds fewer of them.
+    constexpr double kPadding = 0.1;  // for every doubling
+    const double held = static_cast<double>(g.units_m) * tile.tile_m;
+    cycles *= 1 + kPadding * std::max(0.0, doublings(held / std::max(8.0, traffic.rows)));
+  }
 
   c.launch = device.launch_seconds * 1e6 + (g.cluster > 2 ? kClusterLaunch : 0);
   c.fill = kFill;
@@ -190,8 +244,9 @@ Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
   // Weights that are the 64-row operand pass by once for every tile of tokens; the second time they
   // mostly lie in L2.
   constexpr double kAgain = 0.3;
-  const double again =
-      tile.normal() ? 0 : kAgain * (static_cast<double>(g.units_m) - 1) * traffic.weights;
+  const double again = tile.normal() || tile.grouped
+                           ? 0
+                           : kAgain * (static_cast<double>(g.units_m) - 1) * traffic.weights;
   c.stream = (traffic.read + again + traffic.d_bytes) /
              (device.dram_bytes_per_second * kStreamed * std::min(1.0, busy)) * 1e6;
   if (g.cluster_split > 1) c.exchange = waves * kExchange * tile.partial_bytes() / 65536.0;
@@ -245,6 +300,32 @@ void finish(Cost& cost) { cost.work = longer_of_two(cost.math, cost.stream); }
 
 }  // namespace
 
+int64_t most_grouped_tiles(const abi::TileConfig& tile, const octet_gemm_problem& p, int64_t rows) {
+  if (rows == 0 || p.n == 0) return 0;
+  int64_t tiles = 0;
+  if (p.grouping == OCTET_CONTIGUOUS) {
+    tiles = ceil_div(rows, p.alignment) * ceil_div(p.alignment, tile.tile_m);
+  } else if (p.grouping == OCTET_MASKED) {
+    tiles = p.groups * ceil_div(rows, tile.tile_m);
+  } else {
+    // Every group but for its last tile has whole ones.
+    tiles = std::min(rows, rows / tile.tile_m + p.groups);
+  }
+  return p.groups == 0 && p.grouping != OCTET_CONTIGUOUS ? 0 : tiles * ceil_div(p.n, tile.tile_n);
+}
+
+std::optional<Rule> objection_to_rows(const abi::TileConfig& tile, const octet_gemm_problem& p,
+                                      int64_t rows) {
+  if (rows > kMostGroupedRows) return Rule::kServesRows;
+  if (most_grouped_tiles(tile, p, rows) >= (int64_t{1} << 31)) return Rule::kServesTiles;
+  return {};
+}
+
+Status takes_rows(const abi::TileConfig& tile, const octet_gemm_problem& p, int64_t rows) {
+  const Objection no = objection_to_rows(tile, p, rows);
+  return no ? in_words(*no, tile, 1) : Status{};
+}
+
 Geometry make_geometry(const abi::TileConfig& tile, const octet_gemm_problem& p, int split,
                        int64_t ctas) {
   Geometry g = lay_tiles(tile, p);
@@ -287,8 +368,9 @@ std::vector<Candidate> list_candidates(const octet_gemm_problem& p, const octet_
       [&](int kernel, int split, Rule rule) {
         if (refused_list == nullptr) return;
         const KernelFacts& facts = kKernelFacts[static_cast<std::size_t>(kernel)];
-        refused_list->push_back(
-            {abi::kKernels[kernel].name, split, in_words(rule, facts.tile, split).message()});
+        refused_list->push_back({abi::kKernels[kernel].name, split,
+                                 in_words(rule, facts.tile, split).message(),
+                                 rule == Rule::kServesGrouping || rule == Rule::kServesGrouped});
       });
   std::stable_sort(out.begin(), out.end(), [](const Candidate& x, const Candidate& y) {
     return x.cost.total() < y.cost.total();

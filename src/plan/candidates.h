@@ -30,6 +30,15 @@ struct Geometry {
 Geometry make_geometry(const abi::TileConfig& tile, const octet_gemm_problem& problem, int split,
                        int64_t ctas);
 
+// Grouped kernels, whose tiles only the device can count: the most that there may be, where A has
+// `rows` rows in all (masked: each group's buffer).
+int64_t most_grouped_tiles(const abi::TileConfig& tile, const octet_gemm_problem& problem,
+                           int64_t rows);
+// Why a grouped kernel does not take so many rows, which no problem but a masked one tells.
+std::optional<core::Rule> objection_to_rows(const abi::TileConfig& tile,
+                                            const octet_gemm_problem& problem, int64_t rows);
+Status takes_rows(const abi::TileConfig& tile, const octet_gemm_problem& problem, int64_t rows);
+
 // CTAs that the kernel may occupy: all SMs times what fits on one, or one for each SM of a budget.
 int64_t most_ctas(const abi::TileConfig& tile, const octet_gemm_problem& problem,
                   const octet_device_spec& device, int split);
@@ -70,6 +79,7 @@ struct Refused {
   const char* kernel;
   int split;
   std::string why;
+  bool other_grouping;  // made for other groupings than the problem's
 };
 
 // Every kernel and split that serves the problem, cheapest first. problem.split, when given, is the

@@ -89,15 +89,19 @@ Status check_extents(const octet_gemm_problem& problem, const octet_device_spec&
                  {"want", "an operand of more than 2^44 elements fits no device"}});
 }
 
-// With the first kernel's reason.
+// With the first kernel's reason: the first that is not made for other groupings, where there is
+// one.
 Status no_kernel(const octet_gemm_problem& problem, const octet_device_spec& device,
                  const std::vector<Refused>& refused) {
+  auto first = std::find_if(refused.begin(), refused.end(),
+                            [](const Refused& r) { return !r.other_grouping; });
+  if (first == refused.end()) first = refused.begin();
   return refuse(Rule::kNoKernel,
                 {{"problem", core::to_string(problem)},
                  {"device", std::string(device_name(device))},
                  {"want", refused.empty() ? std::string("this build has no kernels")
                                           : fmt::format("no kernel takes it (the first, {}: {})",
-                                                        refused[0].kernel, refused[0].why)}});
+                                                        first->kernel, first->why)}});
 }
 
 Status find_candidates(const octet_gemm_problem& problem, const octet_device_spec& device,

@@ -47,7 +47,8 @@ TEST(VerifyCase, EveryProblemHasItsOwnStringAndComputesOnTheProcessor) {
 // Whatever a kernel can be asked for, some problem asks it.
 TEST(VerifyCase, EveryKernelIsAskedForEverySplitItHas) {
   const DeviceSpec device = DeviceSpec::preset("h200").value();
-  const GemmProblem anything = GemmProblem::parse("dense_m4096n4096k16384").value();
+  const GemmProblem dense = GemmProblem::parse("dense_m4096n4096k16384").value();
+  const GemmProblem grouped = GemmProblem::parse("offsets_g4m4096n4096k16384").value();
   std::vector<GemmProblem> problems;
   for (const CaseSpec& spec : verify_cases()) {
     problems.push_back(GemmProblem::parse(spec.problem).value());
@@ -60,6 +61,7 @@ TEST(VerifyCase, EveryKernelIsAskedForEverySplitItHas) {
     EXPECT_EQ(said->n, tile.tile_n) << row.name;
     EXPECT_EQ(said->normal, tile.normal()) << row.name;
     EXPECT_EQ(said->ctas_per_sm, tile.ctas_per_sm) << row.name;
+    const GemmProblem& anything = tile.grouped ? grouped : dense;
     for (int split = 1; split <= 64; ++split) {
       if (!oct::plan::serves(tile, anything, device, split).ok()) continue;
       int asked = 0;

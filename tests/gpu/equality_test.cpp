@@ -245,6 +245,7 @@ int main(int argc, char** argv) {
   for (const abi::KernelRow& row : abi::kKernels) {
     if (!only.empty() && std::strstr(row.name, only.c_str()) == nullptr) continue;
     const abi::TileConfig tile = abi::parse_kernel(row.name);
+    if (tile.grouped) continue;  // grouped_test.cpp
     if (!clusters && tile.multicast() > 1) continue;
     if (!must(context->load(row.name), row.name)) continue;
     const int64_t before = failures;

@@ -15,42 +15,64 @@ namespace {
 
 enum Way { kNoinc, kIncremented, kWaited };
 
+// A ring of two places, filled and emptied kRounds times: with one use of a place nothing could be
+// overwritten too early.
+constexpr int kPlaces = 2, kRounds = 6;
+
+__device__ void wait(uint32_t bar, uint32_t parity) {
+  uint32_t done = 0;
+  for (int polls = 0; done == 0 && polls < 1 << 24; ++polls) {
+    asm volatile(
+        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.b32 %0, 1, 0, p;\n}\n"
+        : "=r"(done)
+        : "r"(bar), "r"(parity)
+        : "memory");
+  }
+}
+__device__ void arrive(uint32_t bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
+}
+
 template <Way kWay>
 __global__ void probe(const float* from, float* to) {
-  __shared__ float landed[32];
-  __shared__ uint64_t barrier;
-  const uint32_t bar = static_cast<uint32_t>(__cvta_generic_to_shared(&barrier));
+  __shared__ float landed[kPlaces][32];
+  __shared__ uint64_t barriers[2 * kPlaces];  // full, then empty
+  const uint32_t bar = static_cast<uint32_t>(__cvta_generic_to_shared(barriers));
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (threadIdx.x == 0) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" ::"r"(bar) : "memory");
+  if (threadIdx.x < 2 * kPlaces) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar + 8 * threadIdx.x),
+                 "r"(threadIdx.x < kPlaces ? 32 : 1)
+                 : "memory");
   }
   __syncthreads();
-  if (warp == 0) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
-                     static_cast<uint32_t>(__cvta_generic_to_shared(&landed[lane]))),
-                 "l"(from + lane)
-                 : "memory");
-    if (kWay == kNoinc) {
-      asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
-    } else if (kWay == kIncremented) {
-      asm volatile("cp.async.mbarrier.arrive.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
-      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
+  float sum = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const int place = round % kPlaces;
+    const uint32_t full = bar + 8 * place, empty = full + 8 * kPlaces;
+    if (warp == 0) {
+      if (round >= kPlaces) wait(empty, (round / kPlaces - 1) & 1);
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(static_cast<uint32_t>(
+                       __cvta_generic_to_shared(&landed[place][lane]))),
+                   "l"(from + lane)
+                   : "memory");
+      if (kWay == kNoinc) {
+        asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(full) : "memory");
+      } else if (kWay == kIncremented) {
+        asm volatile("cp.async.mbarrier.arrive.shared::cta.b64 [%0];" ::"r"(full) : "memory");
+        arrive(full);
+      } else {
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        arrive(full);
+      }
     } else {
-      asm volatile("cp.async.wait_all;" ::: "memory");
-      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
+      wait(full, round / kPlaces & 1);
+      sum += *static_cast<volatile float*>(&landed[place][31 - lane]);
+      __syncwarp();
+      if (lane == 0) arrive(empty);
     }
-  } else {
-    uint32_t done = 0;
-    for (int polls = 0; done == 0 && polls < 1 << 24; ++polls) {
-      asm volatile(
-          "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;\n"
-          "selp.b32 %0, 1, 0, p;\n}\n"
-          : "=r"(done)
-          : "r"(bar)
-          : "memory");
-    }
-    to[lane] = landed[31 - lane];
   }
+  if (warp == 1) to[lane] = sum / kRounds;
 }
 
 }  // namespace

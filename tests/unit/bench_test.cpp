@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <numeric>
 #include <set>
 #include <sstream>
 #include <string>
@@ -18,7 +19,10 @@
 #include "bench_report.h"
 #include "bench_statistics.h"
 #include "cases_file.h"
+#include "check_failed.h"
 #include "octet/octet.hpp"
+#include "support/group_sizes.h"
+#include "support/ownership.h"
 
 namespace {
 
@@ -116,9 +120,11 @@ TEST(BenchLayout, SetsAreValidApartAndCold) {
        {"dense_m1n2112k7168", "dense_m8192n32768k512", "dense_m100n103k103_f32_acc_biasbf16",
         "dense_m64n256k384_sfarow_sfbcol_f16", "dense_m33n256k384_sfaodd_sfbodd",
         "dense_m64n256k1000_1d1d_f32", "dense_m7n264k1000_bf16in",
-        "batched_g3m100n200k300_bias_acc"}) {
+        "batched_g3m100n200k300_bias_acc", "contiguous_g5m100n200k300", "offsets_g9m33n72k200_i64",
+        "aligned_g9m33n72k200_align8_acc", "masked_g6m20n4096k2048_bias"}) {
     const GemmProblem p = problem(text);
     const OperandLayout x = layout_of(p);
+    const bool own = p.grouping == OCTET_BATCHED || p.grouping == OCTET_MASKED;
     ASSERT_GE(x.sets, kFewestSets);
     const std::pair<const OperandExtent*, std::int64_t> extents[] = {{&x.a, 0},   {&x.b, 1},
                                                                      {&x.sfa, 2}, {&x.sfb, 3},
@@ -132,8 +138,9 @@ TEST(BenchLayout, SetsAreValidApartAndCold) {
       base[i] = reinterpret_cast<char*>((i + 1) << 40);  // addresses alone are looked at
     }
     EXPECT_GT(bytes * x.sets, kColdBytes) << text;
-    const OperandBases bases{base[0], base[1], base[2], base[3],
-                             base[4], base[5], base[6], nullptr};
+    const OperandBases bases{base[0], base[1], base[2],
+                             base[3], base[4], base[5],
+                             base[6], nullptr, reinterpret_cast<char*>(9ll << 40)};
     const GemmPlan plan = plan_gemm(p, DeviceSpec::preset("cpu").value()).value();
     for (const int set : {0, 1, x.sets - 1}) {
       const GemmArgs args = args_of(p, x, bases, set, 0);
@@ -143,11 +150,39 @@ TEST(BenchLayout, SetsAreValidApartAndCold) {
     // What a set's matrices reach fits its part of the buffer.
     const std::int64_t last = (p.groups - 1) * x.b.group_stride + (p.n - 1) * x.b.ld + p.k;
     EXPECT_LE(last * (p.in_type == OCTET_BF16 ? 2 : 1), x.b.bytes) << text;
-    EXPECT_LE(((p.groups - 1) * x.d.group_stride + (p.m - 1) * x.d.ld + p.n) *
+    EXPECT_LE((((own ? p.groups : 1) - 1) * x.d.group_stride + (x.groups.rows - 1) * x.d.ld + p.n) *
                   (p.d_type == OCTET_F32 ? 4 : 2),
               x.d.bytes);
   }
-  EXPECT_THROW(layout_of(problem("masked_g6m20n4096k2048")), Error);
+  EXPECT_THROW(layout_of(problem("kgrouped_g6m256n256k512_1d1d")), Error);
+}
+
+// The sizes that a problem string stands for, as the tests draw them, and metadata that a run
+// reads without clamping anything.
+TEST(BenchGroups, SizesAndMetadataAreWhatTheStringSays) {
+  for (const char* text :
+       {"contiguous_g5m100n200k300", "contiguous_g3m70n200k300_align64_even",
+        "offsets_g9m33n72k200_i64_seed5", "offsets_g40m1n72k200", "aligned_g9m33n72k200_align8",
+        "masked_g6m20n4096k2048", "masked_g6m200n96k48_maxm130"}) {
+    const GemmProblem p = problem(text);
+    const auto sizes =
+        oct::testing_support::draw_group_sizes(p, oct::testing_support::SizeMode::kSeeded);
+    EXPECT_EQ(group_sizes(p), sizes) << text;
+    const GroupLayout groups = group_layout(p);
+    const std::int64_t sum = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+    EXPECT_EQ(groups.real_rows, sum) << text;
+    GemmArgs args;
+    args.a.rows = args.d.rows = groups.rows;
+    args.group_index = args.group_offsets = args.group_ends = args.group_counts =
+        groups.metadata.data();
+    std::vector<std::int64_t> owned(sizes.size());
+    for (const std::int64_t owner : oct::testing_support::row_owners(p, args)) {
+      if (owner >= 0) ++owned[static_cast<std::size_t>(owner)];
+    }
+    EXPECT_EQ(owned, sizes) << text;
+  }
+  EXPECT_EQ(group_layout(problem("dense_m100n200k300")).rows, 100);
+  EXPECT_EQ(group_layout(problem("batched_g3m100n200k300")).real_rows, 300);
 }
 
 TEST(BenchLayout, ReplaysAreLongAndUseEverySetEquallyOften) {

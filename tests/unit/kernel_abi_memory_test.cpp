@@ -14,11 +14,11 @@
 namespace oct::abi {
 namespace {
 
+using kernel_launches::all_variants;
 using kernel_launches::box_bytes;
 using kernel_launches::launch;
 using kernel_launches::problem;
 using kernel_launches::Variant;
-using kernel_launches::variants;
 
 constexpr int kCtaMost = 227 * 1024;               // dynamic shared memory of a CTA, SM90
 constexpr int kSm = 228 * 1024, kReserved = 1024;  // of an SM; taken by the system for each CTA
@@ -27,7 +27,7 @@ cuda::Launch launch_of(const Variant& v, bool plain_sfa = false, bool copy_engin
   octet_gemm_problem p = problem(1000, 2048, 128 * 70);
   if (plain_sfa) p.sfa_layout = OCTET_ROW_MAJOR;
   p.accumulate = !copy_engine_store;
-  return launch(v, p);
+  return launch(v, kernel_launches::as_served(v, p));
 }
 
 struct Field {
@@ -71,11 +71,17 @@ std::vector<Field> fields(const Variant& v, const cuda::Launch& l) {
   const int64_t exchange_barrier = p.barriers + exchange_barriers(t, p.stages);
   add("exchange full", exchange_barrier, 8, 8);
   add("exchange free", exchange_barrier + 8, 8, 8);
+  for (int i = 0; t.grouped && i < kTilePlaces; ++i) {
+    const std::string name = "place " + std::to_string(i);
+    add(name + " full", p.barriers + tile_barriers(t, p.stages) + 8 * i, 8, 8);
+    add(name + " empty", p.barriers + tile_barriers(t, p.stages) + 8 * (kTilePlaces + i), 8, 8);
+    add(name, p.barriers + tile_list(t, p.stages) + kTileBytes * i, 16, 16);
+  }
   return out;
 }
 
 TEST(KernelAbiMemory, FieldsAreApartAndAligned) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : all_variants()) {
     const cuda::Launch l = launch_of(v);
     std::vector<Field> all = fields(v, l);
     std::sort(all.begin(), all.end(), [](const Field& x, const Field& y) { return x.at < y.at; });
@@ -91,7 +97,7 @@ TEST(KernelAbiMemory, FieldsAreApartAndAligned) {
 }
 
 TEST(KernelAbiMemory, FitsAnSm) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : all_variants()) {
     const cuda::Launch l = launch_of(v);
     const int64_t total = l.shared_bytes;
     EXPECT_LE(total, kCtaMost) << v.name();
@@ -112,7 +118,7 @@ TEST(KernelAbiMemory, FitsAnSm) {
 }
 
 TEST(KernelAbiMemory, StagesAreEnough) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : all_variants()) {
     const KernelParams p = launch_of(v).params;
     // One stage is filled while another is read; two accumulator sets read two K-blocks at a time,
     // and the second begins while the first still holds its stage.
@@ -123,7 +129,7 @@ TEST(KernelAbiMemory, StagesAreEnough) {
 
 // A kernel knows its split at launch only: what it is compiled with must not depend on it.
 TEST(KernelAbiMemory, StagesAreTheSameForEverySplit) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : all_variants()) {
     const KernelParams p = launch_of(v).params;
     const SmemLayout compiled = make_smem_layout(v.tile, 1);
     const SmemLayout here = make_smem_layout(v.tile, p.cluster_split);
@@ -148,7 +154,7 @@ TEST(KernelAbiMemory, SfbOfAnyTileFitsItsSlots) {
 }
 
 TEST(KernelAbiMemory, BoxesAreWhatTheCopyEngineTakes) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : all_variants()) {
     const cuda::Launch l = launch_of(v, false, true);
     const KernelParams& p = l.params;
     for (const TensorMap* map : {&p.a, &p.b, &p.sfa}) {
@@ -185,6 +191,7 @@ struct Recount {
   struct Cta {
     std::vector<Pipeline> pipelines;
     int exchange_full = 0, exchange_free = 0, math = 0;
+    int tile_full = 0, tile_empty = 0;
   };
   std::vector<Cta> ctas;
 
@@ -203,7 +210,11 @@ struct Recount {
   void arrive(const TileConfig& t, int cluster_split, uint32_t rank, int warp, int lane) {
     Cta& own = ctas[rank];
     const int math_warps = 4 * t.row_groups() * t.col_groups() * t.k_groups;
-    if (warp >= math_warps + 3 * t.k_groups) return;  // idle
+    const bool schedules = t.grouped && warp == math_warps + 3 * t.k_groups;
+    if (warp >= math_warps + 3 * t.k_groups && !schedules) return;  // idle
+    // The scheduler lists a tile with one lane; every other warp has read it with one.
+    if (t.grouped && lane == 0) ++(schedules ? own.tile_full : own.tile_empty);
+    if (schedules) return;
     if (warp < math_warps) {
       ++own.math;
       const int pipeline = warp / 4 / (t.row_groups() * t.col_groups());
@@ -230,11 +241,15 @@ struct Recount {
 };
 
 TEST(KernelAbiBarriers, ArrivalsOfEveryThread) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : all_variants()) {
     const cuda::Launch l = launch_of(v);
     const int split = l.params.cluster_split;
     for (const Recount::Cta& cta : Recount(v, l).ctas) {
       EXPECT_EQ(cta.math, math_threads(v.tile)) << v.name();
+      if (v.tile.grouped) {
+        EXPECT_EQ(cta.tile_full, tile_full_arrivals()) << v.name();
+        EXPECT_EQ(cta.tile_empty, tile_empty_arrivals(v.tile)) << v.name();
+      }
       for (const Recount::Pipeline& p : cta.pipelines) {
         EXPECT_EQ(p.full, full_arrivals(false)) << v.name();
         EXPECT_EQ(p.plain_full, full_arrivals(true)) << v.name();
@@ -249,7 +264,7 @@ TEST(KernelAbiBarriers, ArrivalsOfEveryThread) {
 
 // The bytes that land in one CTA's stage: every CTA of a multicast brings its box to all of them.
 TEST(KernelAbiBarriers, BytesOfAStageAreThoseOfItsBoxes) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : all_variants()) {
     for (const bool plain : {false, true}) {
       const KernelParams p = launch_of(v, plain).params;
       ASSERT_EQ((p.flags & kPlainSfa) != 0, plain) << v.name();
@@ -274,7 +289,7 @@ TEST(KernelAbiBarriers, BytesOfAStageAreThoseOfItsBoxes) {
 // Each of the cluster's pipelines sends each 16 x 8 unit of the tile, 16 bytes a lane, to the CTA
 // that owns it.
 TEST(KernelAbiBarriers, BytesOfTheExchangeAreThoseSent) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : all_variants()) {
     const KernelParams p = launch_of(v).params;
     const TileConfig& t = v.tile;
     const int ranges = p.cluster_split * t.k_groups;
@@ -306,7 +321,7 @@ TEST(KernelAbiBarriers, BytesOfTheExchangeAreThoseSent) {
 
 // The bytes of one phase of a barrier are counted in 20 bits.
 TEST(KernelAbiBarriers, CountsFitABarrier) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : all_variants()) {
     const int split = launch_of(v).params.cluster_split;
     EXPECT_LT(weight_bytes(v.tile, v.tile.blocks) + activation_bytes(v.tile, v.tile.blocks, false),
               1 << 20)

@@ -29,7 +29,7 @@ std::string name_of(const TileConfig& t) {
     name += option("k", t.k_groups);
   }
   name += option("x", t.sets) + option("b", t.blocks) + option("o", t.ctas_per_sm);
-  return name + (t.sequential ? "_seq" : "");
+  return name + (t.sequential ? "_seq" : "") + (t.grouped ? "_g" : "");
 }
 
 TEST(KernelAbiTable, NamesAreUniqueAndSayEverything) {
@@ -85,6 +85,11 @@ TEST(KernelAbiTable, NamesThatStandForNothing) {
            "swapped_w64t4",
            "swapped_w64n16",
            "swapped_m64t16",
+           "normal_m128n256_cm2_g",  // a cluster could straddle two groups
+           "normal_m128n256_cn2_g",
+           "swapped_w64t16_k2_g",
+           "normal_m128n128_g_x2",
+           "normal_m128n64_g_seq",
            "cpu",
        }) {
     EXPECT_FALSE(parse_kernel(name).valid) << name;
@@ -135,6 +140,7 @@ TEST(KernelAbiTable, HoldsWhatThePlannerCountsOn) {
   std::set<int> tokens, split_tokens;
   for (const KernelRow& row : kKernels) {
     const TileConfig t = parse_kernel(row.name);
+    if (t.grouped) continue;
     sequential |= t.sequential;
     if (!t.normal()) tokens.insert(t.tile_m);
     if (!t.normal() && t.splits_over_cluster()) split_tokens.insert(t.tile_m);
@@ -142,6 +148,23 @@ TEST(KernelAbiTable, HoldsWhatThePlannerCountsOn) {
   EXPECT_TRUE(sequential);
   EXPECT_EQ(tokens, (std::set<int>{8, 16, 32, 64}));
   EXPECT_EQ(split_tokens, tokens);
+}
+
+// Grouped problems likewise: a narrow tile for every number of rows, and any split.
+TEST(KernelAbiTable, HoldsWhatGroupedProblemsNeed) {
+  bool sequential = false;
+  std::set<int> heights;
+  for (const KernelRow& row : kKernels) {
+    const TileConfig t = parse_kernel(row.name);
+    if (!t.grouped) continue;
+    sequential |= t.sequential;
+    heights.insert(t.tile_m);
+    EXPECT_EQ(t.cluster_m * t.cluster_n * t.k_groups, 1) << row.name;
+    EXPECT_FALSE(t.splits_over_cluster()) << row.name;
+    EXPECT_EQ(t.producer_warps(), 4) << row.name;
+  }
+  EXPECT_TRUE(sequential);
+  EXPECT_EQ(heights, (std::set<int>{8, 16, 32, 64, 128, 256}));
 }
 
 // The parameter block is copied as bytes into constant memory, and read by code of another

@@ -26,11 +26,13 @@ struct Variant {
   std::string name() const { return std::string(kernel) + " split " + std::to_string(split); }
 };
 
-// A sequential kernel takes any split; some stand for all.
-inline std::vector<Variant> variants() {
+// Those of dense problems, or those of grouped ones. A sequential kernel takes any split; some
+// stand for all.
+inline std::vector<Variant> variants(bool grouped = false) {
   std::vector<Variant> out;
   for (const abi::KernelRow& row : abi::kKernels) {
     const abi::TileConfig tile = abi::parse_kernel(row.name);
+    if (tile.grouped != grouped) continue;
     if (tile.sequential) {
       for (const int split : {1, 2, 5, 64}) out.push_back({row.name, tile, split});
       continue;
@@ -50,6 +52,12 @@ inline const octet_device_spec& h200() {
   return device;
 }
 
+inline std::vector<Variant> all_variants() {
+  std::vector<Variant> out = variants();
+  for (const Variant& v : variants(true)) out.push_back(v);
+  return out;
+}
+
 inline octet_gemm_problem problem(int64_t m, int64_t n, int64_t k, int64_t batches = 1) {
   octet_gemm_problem p = core::default_problem();
   p.m = m;
@@ -58,6 +66,12 @@ inline octet_gemm_problem problem(int64_t m, int64_t n, int64_t k, int64_t batch
   p.groups = batches;
   if (batches != 1) p.grouping = OCTET_BATCHED;
   return p;
+}
+
+// What a grouped kernel's scheduler gets.
+inline abi::GroupOrder group_order(const Variant& v, const octet_gemm_problem& p,
+                                   const octet_gemm_args& args) {
+  return cuda::make_group_order(v.tile, p, args, plan::make_geometry(v.tile, p, v.split, 132).band);
 }
 
 // The stand-in's tensor map: element type, then the box.
@@ -75,6 +89,13 @@ inline int64_t box_bytes(const abi::TensorMap& map) {
                           : type == cuda::TensorType::kFloat32 ? 4
                                                                : 2;
   return element * static_cast<int64_t>(map.words[1] * map.words[2] * map.words[3]);
+}
+
+// `p` as the kernel takes it: grouped kernels as one group that starts at a multiple of 128, so
+// that scales of A come in boxes.
+inline octet_gemm_problem as_served(const Variant& v, octet_gemm_problem p) {
+  if (v.tile.grouped) p.grouping = OCTET_ALIGNED;
+  return p;
 }
 
 // The launch on an H200 by a plan that allows `ctas` CTAs (0: what the planner would give it).

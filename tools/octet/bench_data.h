@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "device_memory.h"
 #include "octet/octet.hpp"
@@ -33,6 +34,9 @@ class BenchData {
   explicit BenchData(const DeviceStream& stream) : stream_(stream) {}
   // A new buffer, filled; the work is on the stream.
   DeviceBuffer make(Content content, std::int64_t bytes);
+  DeviceBuffer copy_of(const std::vector<std::uint8_t>& bytes) const {
+    return DeviceBuffer(bytes, stream_);
+  }
 
  private:
   void draw(octet_block_values block, Content codes, Content scales);

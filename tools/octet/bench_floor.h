@@ -38,6 +38,11 @@ inline Work work_of(const octet_gemm_problem& p) {
   return p.grouping == OCTET_K_GROUPED ? work_of(p, m, groups * k) : work_of(p, groups * m, k);
 }
 
+// With the rows that the groups really have.
+inline Work work_of(const octet_gemm_problem& p, std::int64_t real_rows) {
+  return work_of(p, static_cast<double>(real_rows), static_cast<double>(p.k));
+}
+
 inline double floor_us(const Work& work, octet_type in_type) {
   constexpr double kBytesPerUs = 4.63e6;
   constexpr double kFp8FlopsPerUs = 1672e6;

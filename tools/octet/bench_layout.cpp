@@ -54,21 +54,22 @@ octet_scale_matrix scales_at(char* base, const OperandExtent& x, octet_scale_lay
 
 OperandLayout layout_of(const GemmProblem& p) {
   OperandLayout layout;
-  if (p.grouping != OCTET_DENSE && p.grouping != OCTET_BATCHED) {
-    throw Error(OCTET_UNSUPPORTED,
-                p.to_string() + ": the benchmark has operands for dense and batched problems");
-  }
+  layout.groups = group_layout(p);
+  const std::int64_t rows = layout.groups.rows;
+  // Groups share one A and D, but for masked ones.
+  const bool shared = p.grouping != OCTET_BATCHED && p.grouping != OCTET_MASKED;
+  const std::int64_t buffers = shared ? 1 : p.groups;
   const std::int64_t in_align = 16 / size_of(p.in_type);  // rows start on 16 bytes
-  layout.a = matrix_extent(p.m, p.k, in_align, p.groups, p.in_type);
+  layout.a = matrix_extent(rows, p.k, in_align, buffers, p.in_type);
   layout.b = matrix_extent(p.n, p.k, in_align, p.groups, p.in_type);
-  layout.d = matrix_extent(p.m, p.n, 1, p.groups, p.d_type);
+  layout.d = matrix_extent(rows, p.n, 1, buffers, p.d_type);
   if (p.accumulate != 0) layout.c = layout.d;
   if (p.bias_type != OCTET_NONE) {
     layout.bias = matrix_extent(1, p.n, 1, p.groups, p.bias_type);
   }
   if (p.granularity != OCTET_SCALE_NONE) {
     const std::int64_t b_rows = p.granularity == OCTET_1D2D ? ceil_div(p.n, 128) : p.n;
-    layout.sfa = scale_extent(p.m, k_blocks(p.k), p.sfa_layout, p.groups);
+    layout.sfa = scale_extent(rows, k_blocks(p.k), p.sfa_layout, buffers);
     layout.sfb = scale_extent(b_rows, k_blocks(p.k), p.sfb_layout, p.groups);
   }
   const std::int64_t together = layout.a.bytes + layout.b.bytes + layout.d.bytes + layout.c.bytes +
@@ -86,10 +87,17 @@ GemmArgs args_of(const GemmProblem& p, const OperandLayout& x, const OperandBase
     return matrix(base + set * extent.bytes, rows, cols, extent.ld, extent.group_stride);
   };
   GemmArgs args;
-  args.a = at(bases.a, x.a, p.m, p.k);
+  args.a = at(bases.a, x.a, x.groups.rows, p.k);
   args.b = at(bases.b, x.b, p.n, p.k);
-  args.d = at(bases.d, x.d, p.m, p.n);
-  if (p.accumulate != 0) args.c = at(bases.c, x.c, p.m, p.n);
+  args.d = at(bases.d, x.d, x.groups.rows, p.n);
+  if (p.accumulate != 0) args.c = at(bases.c, x.c, x.groups.rows, p.n);
+  switch (p.grouping) {
+    case OCTET_CONTIGUOUS: args.group_index = bases.metadata; break;
+    case OCTET_OFFSETS: args.group_offsets = bases.metadata; break;
+    case OCTET_ALIGNED: args.group_ends = bases.metadata; break;
+    case OCTET_MASKED: args.group_counts = bases.metadata; break;
+    default: break;
+  }
   if (p.granularity != OCTET_SCALE_NONE) {
     args.sfa = scales_at(bases.sfa, x.sfa, p.sfa_layout, set);
     args.sfb = scales_at(bases.sfb, x.sfb, p.sfb_layout, set);

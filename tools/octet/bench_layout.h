@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "bench_groups.h"
 #include "octet/octet.hpp"
 
 namespace octet::tool {
@@ -20,6 +21,7 @@ struct OperandExtent {
 
 struct OperandLayout {
   OperandExtent a, b, sfa, sfb, c, d, bias;
+  GroupLayout groups;
   int sets = 0;
 };
 
@@ -34,6 +36,7 @@ OperandLayout layout_of(const GemmProblem& problem);
 struct OperandBases {
   char *a = nullptr, *b = nullptr, *sfa = nullptr, *sfb = nullptr;
   char *c = nullptr, *d = nullptr, *bias = nullptr, *workspace = nullptr;
+  char* metadata = nullptr;  // of the groups, the same for all sets
 };
 // The arguments of set `set`. `workspace_bytes` as the plan says.
 GemmArgs args_of(const GemmProblem& problem, const OperandLayout& layout, const OperandBases& bases,

@@ -58,9 +58,10 @@ OperandSets::OperandSets(const GemmProblem& p, std::int64_t workspace_bytes, Ben
   d_ = make(layout_.d, Content::kNothing);
   bias_ = make(layout_.bias, values_of(p.bias_type));
   workspace_ = data.make(Content::kNothing, workspace_bytes);
+  if (!layout_.groups.metadata.empty()) metadata_ = data.copy_of(layout_.groups.metadata);
   const auto base = [](const DeviceBuffer& buffer) { return static_cast<char*>(buffer.data()); };
-  bases_ = {base(a_), base(b_), base(sfa_),  base(sfb_),
-            base(c_), base(d_), base(bias_), base(workspace_)};
+  bases_ = {base(a_), base(b_),    base(sfa_),       base(sfb_),     base(c_),
+            base(d_), base(bias_), base(workspace_), base(metadata_)};
   for (int set = 0; set < layout_.sets; ++set) {
     args_.push_back(args_of(p, layout_, bases_, set, workspace_bytes));
   }

@@ -29,7 +29,7 @@ class OperandSets {
 
  private:
   OperandLayout layout_;
-  DeviceBuffer a_, b_, sfa_, sfb_, c_, d_, bias_, workspace_;
+  DeviceBuffer a_, b_, sfa_, sfb_, c_, d_, bias_, workspace_, metadata_;
   OperandBases bases_;
   std::vector<GemmArgs> args_;
 };

@@ -164,7 +164,7 @@ void Verifier::check_launch(const VerifyCase& c, const Launch& launch, DeviceBuf
   } catch (const std::exception& error) {
     throw DeviceError(what + ": " + error.what());
   }
-  report_.compared(launch.plan, c.compare(got, want));
+  report_.compared(launch.plan, c.outputs(), c.compare(got, want));
 }
 
 int Verifier::run() {

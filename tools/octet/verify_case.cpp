@@ -28,6 +28,13 @@ constexpr CaseSpec kCases[] = {
     {"dense_m520n1300k640_sfbodd_sms7", 16, 0, 4, 4, 3, false, false},
     {"dense_m1040n384k300_acc_biasf16_pdl", 16, 0, 0, 0, 0, false, false},
     {"dense_m17n200k0_f32_bias", 16, 0, 3, 1, 0, false, false},
+    {"offsets_g9m90n700k1031_i64", 64, 1, 0, 0, 1, false, false},
+    {"offsets_g40m5n300k640_f32_bias_sms37", 3, 0, 1, 1, 0, false, true},
+    {"contiguous_g6m150n520k515", 2, 0, 0, 0, 0, false, false},
+    {"contiguous_g7m40n130k384_align64_keeppad_f16_acc", 2, 1, 2, 1, 1, true, false},
+    {"aligned_g8m77n1000k576_align8", 2, 0, 0, 0, 0, false, false},
+    {"masked_g5m70n776k1030", 2, 0, 0, 0, 1, false, false},
+    {"masked_g70m3n264k300_maxm9_pdl", 2, 0, 8, 0, 0, false, false},
 };
 
 constexpr int64_t kGuard = 512;  // bytes on either side of D
@@ -79,7 +86,11 @@ float f16_value(uint16_t code) {
 
 std::span<const CaseSpec> verify_cases() { return kCases; }
 
-VerifyCase::VerifyCase(const CaseSpec& spec) : problem_(GemmProblem::parse(spec.problem).value()) {
+VerifyCase::VerifyCase(const CaseSpec& spec)
+    : problem_(GemmProblem::parse(spec.problem).value()), groups_(group_layout(problem_)) {
+  if (problem_.grouping == OCTET_BATCHED || problem_.grouping == OCTET_MASKED) {
+    matrices_ = problem_.groups;
+  }
   lay_out(spec);
   const GemmProblem& p = problem_;
   const auto seed = static_cast<uint64_t>(p.m * 1000003 + p.n * 1009 + p.k);
@@ -91,8 +102,8 @@ VerifyCase::VerifyCase(const CaseSpec& spec) : problem_(GemmProblem::parse(spec.
   if (!p.accumulate) return;
   const Buffer c = spec.in_place ? kD : kC;
   const int64_t element = size_of(p.d_type);
-  for (int64_t g = 0; g < p.groups; ++g) {
-    for (int64_t row = 0; row < p.m; ++row) {
+  for (int64_t g = 0; g < matrices_; ++g) {
+    for (int64_t row = 0; row < groups_.rows; ++row) {
       const int64_t at = offset_[c] + (g * shape_.c.group_stride + row * shape_.c.ld) * element;
       fill_values(buffers_[c].data() + at, p.n, p.d_type,
                   4 * seed + 3 + static_cast<uint64_t>(row));
@@ -104,10 +115,11 @@ void VerifyCase::lay_out(const CaseSpec& spec) {
   const GemmProblem& p = problem_;
   const int64_t g = p.groups, blocks = k_blocks(p.k), b_rows = ceil_div(p.n, 128);
   const int64_t element = size_of(p.d_type), k_ld = round_up(p.k, 16) + 16 * spec.pad;
-  shape_.a = matrix(nullptr, p.m, p.k, k_ld, p.m * k_ld + 16 * spec.pad);
+  const int64_t m = groups_.rows;
+  shape_.a = matrix(nullptr, m, p.k, k_ld, m * k_ld + 16 * spec.pad);
   shape_.b = matrix(nullptr, p.n, p.k, k_ld, p.n * k_ld);
   const int64_t d_ld = p.n + spec.d_pad;
-  shape_.d = matrix(nullptr, p.m, p.n, d_ld, p.m * d_ld + 3 * spec.d_pad);
+  shape_.d = matrix(nullptr, m, p.n, d_ld, m * d_ld + 3 * spec.d_pad);
   if (p.accumulate) shape_.c = shape_.d;
   shape_.bias_group_stride = p.n + 1;
 
@@ -123,22 +135,24 @@ void VerifyCase::lay_out(const CaseSpec& spec) {
     s.group_stride = round_up(rows * s.row_stride + blocks * s.k_stride, 4);
     return s;
   };
-  shape_.sfa = scales(p.m, p.sfa_layout);
+  shape_.sfa = scales(m, p.sfa_layout);
   shape_.sfb = scales(b_rows, p.sfb_layout);
 
   // Room for what is read in any case, padding full of NaNs.
-  buffers_[kA].assign(static_cast<std::size_t>(g * shape_.a.group_stride + 16), kNanCode);
+  buffers_[kMetadata] = groups_.metadata;
+  buffers_[kA].assign(static_cast<std::size_t>(matrices_ * shape_.a.group_stride + 16), kNanCode);
   buffers_[kB].assign(static_cast<std::size_t>(g * shape_.b.group_stride + 16), kNanCode);
   offset_[kSfa] = p.sfa_layout == OCTET_COLUMN_MAJOR ? 0 : 4;
   offset_[kSfb] = p.sfb_layout == OCTET_COLUMN_MAJOR ? 0 : 4;
-  buffers_[kSfa].assign(static_cast<std::size_t>(g * shape_.sfa.group_stride * 4 + 16), kNanByte);
+  buffers_[kSfa].assign(static_cast<std::size_t>(matrices_ * shape_.sfa.group_stride * 4 + 16),
+                        kNanByte);
   buffers_[kSfb].assign(static_cast<std::size_t>(g * shape_.sfb.group_stride * 4 + 16), kNanByte);
   if (p.bias_type != OCTET_NONE) {
     buffers_[kBias].resize(
         static_cast<std::size_t>(g * shape_.bias_group_stride * size_of(p.bias_type)));
   }
   const auto d_bytes =
-      static_cast<std::size_t>((g * shape_.d.group_stride + spec.d_shift) * element);
+      static_cast<std::size_t>((matrices_ * shape_.d.group_stride + spec.d_shift) * element);
   offset_[kD] = kGuard + spec.d_shift * element;
   buffers_[kD].resize(d_bytes + 2 * kGuard);
   for (std::size_t i = 0; i < buffers_[kD].size(); ++i) {
@@ -158,6 +172,13 @@ GemmArgs VerifyCase::args(const Addresses& base) const {
   args.sfa.data = static_cast<const float*>(at(kSfa));
   args.sfb.data = static_cast<const float*>(at(kSfb));
   args.bias = at(kBias);
+  switch (problem_.grouping) {
+    case OCTET_CONTIGUOUS: args.group_index = at(kMetadata); break;
+    case OCTET_OFFSETS: args.group_offsets = at(kMetadata); break;
+    case OCTET_ALIGNED: args.group_ends = at(kMetadata); break;
+    case OCTET_MASKED: args.group_counts = at(kMetadata); break;
+    default: break;
+  }
   if (problem_.accumulate) args.c.data = buffers_[kC].empty() ? args.d.data : at(kC);
   return args;
 }
@@ -169,7 +190,8 @@ void VerifyCase::fill_operand(Buffer codes, Buffer scales, uint64_t seed, bool a
   const octet_scale_matrix& strides = codes == kA ? shape_.sfa : shape_.sfb;
   const int64_t rows = shape.rows, scale_rows = codes == kA ? rows : ceil_div(rows, 128);
   Random random(seed);
-  for (int64_t g = 0; g < p.groups; ++g) {
+  const int64_t matrices = codes == kA ? matrices_ : p.groups;
+  for (int64_t g = 0; g < matrices; ++g) {
     uint8_t* const code = buffers_[codes].data() + g * shape.group_stride;
     auto* const scale = reinterpret_cast<float*>(buffers_[scales].data() + offset_[scales]) +
                         g * strides.group_stride;
@@ -264,7 +286,7 @@ std::optional<Difference> VerifyCase::compare(const Bytes& got, const Bytes& wan
     if (byte < offset_[kD]) return -1;
     const int64_t at = (byte - offset_[kD]) / element, in_group = at % d.group_stride;
     const bool inside =
-        at / d.group_stride < p.groups && in_group / d.ld < p.m && in_group % d.ld < p.n;
+        at / d.group_stride < matrices_ && in_group / d.ld < d.rows && in_group % d.ld < p.n;
     return inside ? at : -1;
   };
   Difference found;
@@ -282,7 +304,7 @@ std::optional<Difference> VerifyCase::compare(const Bytes& got, const Bytes& wan
       found.want = value_text(want.data() + start);
     } else if (first) {
       const int64_t end =
-          offset_[kD] + ((p.groups - 1) * d.group_stride + (p.m - 1) * d.ld + p.n) * element;
+          offset_[kD] + ((matrices_ - 1) * d.group_stride + (d.rows - 1) * d.ld + p.n) * element;
       found.got = fmt::format("{:#04x}", got[static_cast<std::size_t>(i)]);
       found.want = fmt::format("{:#04x}", want[static_cast<std::size_t>(i)]);
       found.place = i < offset_[kD] ? fmt::format("{} bytes before D", offset_[kD] - i)

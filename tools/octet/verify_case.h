@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bench_groups.h"
 #include "octet/octet.hpp"
 
 namespace octet::tool {
@@ -39,14 +40,14 @@ struct Difference {
 
 class VerifyCase {
  public:
-  enum Buffer { kA, kB, kSfa, kSfb, kC, kBias, kD, kBuffers };
+  enum Buffer { kA, kB, kSfa, kSfb, kC, kBias, kMetadata, kD, kBuffers };
   using Bytes = std::vector<uint8_t>;
   using Addresses = std::array<void*, kBuffers>;
 
   explicit VerifyCase(const CaseSpec& spec);
 
   const GemmProblem& problem() const { return problem_; }
-  int64_t outputs() const { return problem_.groups * problem_.m * problem_.n; }
+  int64_t outputs() const { return groups_.real_rows * problem_.n; }
   // As uploaded before each run; kD holds guard bands, padding and what D holds before.
   const Bytes& buffer(Buffer which) const { return buffers_[which]; }
   // The arguments of a run with its buffers at these addresses.
@@ -64,6 +65,8 @@ class VerifyCase {
   std::string value_text(const uint8_t* at) const;
 
   GemmProblem problem_;
+  GroupLayout groups_;
+  int64_t matrices_ = 1;                    // of A and of D
   GemmArgs shape_;                          // strides; no pointers
   std::array<int64_t, kBuffers> offset_{};  // bytes before the operand
   std::array<Bytes, kBuffers> buffers_;

@@ -37,8 +37,8 @@ double VerifyReport::seconds() const {
 
 void VerifyReport::expect(const std::string& kernel) { tallies_[kernel]; }
 
-void VerifyReport::compared(const GemmPlan& plan, const std::optional<Difference>& difference) {
-  const int64_t outputs = plan.problem.groups * plan.problem.m * plan.problem.n;
+void VerifyReport::compared(const GemmPlan& plan, int64_t outputs,
+                            const std::optional<Difference>& difference) {
   Tally& tally = tallies_[plan.kernel];
   ++tally.problems_of_split[plan.split];
   ++tally.problems;
@@ -48,7 +48,7 @@ void VerifyReport::compared(const GemmPlan& plan, const std::optional<Difference
   if (difference) {
     ++tally.wrong;
     mismatches_ += difference->outputs + difference->strays;
-    describe(plan, *difference);
+    describe(plan, outputs, *difference);
   }
   show_progress();
 }
@@ -63,8 +63,8 @@ void VerifyReport::stop(const std::string& reason, bool fault) {
   stopped_ = reason;
 }
 
-void VerifyReport::describe(const GemmPlan& plan, const Difference& x) {
-  const int64_t groups = plan.problem.groups, outputs = groups * plan.problem.m * plan.problem.n;
+void VerifyReport::describe(const GemmPlan& plan, int64_t outputs, const Difference& x) {
+  const int64_t groups = plan.problem.groups;
   std::string text = fmt::format("{} of {} outputs differ", x.outputs, outputs);
   if (x.strays > 0) text += fmt::format(", {} bytes outside D were written", x.strays);
   nlohmann::json details = {{"plan", plan.to_string()},

@@ -25,7 +25,7 @@ class VerifyReport {
   void expect(const std::string& kernel);  // every kernel told here must be compared at least once
   void shape_done() { ++shapes_done_; }
   // A plan was run; `difference` to the CPU's bits, if there is one.
-  void compared(const GemmPlan& plan, const std::optional<Difference>& difference);
+  void compared(const GemmPlan& plan, int64_t outputs, const std::optional<Difference>& difference);
   // Something could not be run that should have been.
   void failed(const std::string& where, const std::string& message);
   // Nothing more comes, for this reason. A fault fails the check, an end of the time does not.
@@ -41,7 +41,7 @@ class VerifyReport {
     int64_t problems = 0, outputs = 0, wrong = 0;  // wrong: problems that differ
   };
 
-  void describe(const GemmPlan& plan, const Difference& difference);
+  void describe(const GemmPlan& plan, int64_t outputs, const Difference& difference);
   void tell(const std::string& where, const std::string& message, nlohmann::json details);
   void show_progress();
   void clear_progress() const;

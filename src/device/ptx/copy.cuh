@@ -99,6 +99,20 @@ __device__ __forceinline__ void store_shared4(uint32_t at, float4 v) {
                : "memory");
 }
 
+__device__ __forceinline__ uint4 load_shared_u4(uint32_t at) {
+  uint4 v;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(at)
+               : "memory");
+  return v;
+}
+__device__ __forceinline__ void store_shared_u4(uint32_t at, uint4 v) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v.x), "r"(v.y), "r"(v.z),
+               "r"(v.w)
+               : "memory");
+}
+
 // Four 8x8 matrices of 16-bit elements; lane i gives the address of row i%8 of matrix i/8.
 __device__ __forceinline__ void store_matrices(uint32_t at, uint32_t a, uint32_t b, uint32_t c,
                                                uint32_t d) {

@@ -1,0 +1,135 @@
+// The scheduler warp of a grouped kernel: reads grouping metadata, finds this CTA's tiles and lists
+// them for the other roles. It also writes the zeros that a contiguous problem wants in rows whose
+// whole tile belongs to nobody: such tiles are never listed, so that they cost neither loads nor
+// arithmetic.
+#pragma once
+
+#include "device/tile_walk.cuh"
+#include "kernel_abi/group_order.h"
+
+namespace oct::device {
+
+// kernel_abi/group_order.h says what these do.
+struct DeviceWarp {
+  using Int = int32_t;
+  int lane_id;
+
+  template <typename F>
+  __device__ __forceinline__ int32_t map(F f) const {
+    return f(lane_id);
+  }
+  __device__ __forceinline__ int32_t mine(int32_t x, int) const { return x; }
+  __device__ __forceinline__ int32_t at(int32_t x, int lane) const {
+    return __shfl_sync(~0u, x, lane);
+  }
+  template <typename F>
+  __device__ __forceinline__ uint32_t ballot(F f) const {
+    return __ballot_sync(~0u, f(lane_id));
+  }
+  __device__ __forceinline__ int32_t before(int32_t x, int32_t first) const {
+    const int32_t y = __shfl_up_sync(~0u, x, 1);
+    return lane_id == 0 ? first : y;
+  }
+  __device__ __forceinline__ int32_t scan_add(int32_t x) const {
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+      const int32_t y = __shfl_up_sync(~0u, x, step);
+      if (lane_id >= step) x += y;
+    }
+    return x;
+  }
+  __device__ __forceinline__ int32_t scan_max(int32_t x) const {
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+      const int32_t y = __shfl_up_sync(~0u, x, step);
+      if (lane_id >= step) x = max(x, y);
+    }
+    return x;
+  }
+};
+
+template <TileConfig kTile>
+class Scheduler {
+ public:
+  __device__ __forceinline__ Scheduler(const KernelParams& params, uint32_t base, int lane_id)
+      : p(params), list(params, base), lane(lane_id) {}
+
+  __device__ __forceinline__ void run() {
+    // NOTE: metadata may be written by the kernel before this one.
+    if (p.flags & abi::kDependent) ptx::wait_for_earlier_kernels();
+    abi::GroupWalk<kTile, DeviceWarp> walk(p.groups, {lane});
+    const bool by_index = p.groups.kind == abi::GroupKind::kIndex;
+    uint32_t unit = first_unit();
+    bool more = true;
+#pragma unroll 1
+    while (more) {
+      abi::GroupTile t = walk.find(unit);
+      unit += unit_step();
+      more = t.group >= 0;
+      if (more) {
+        t.row_end = min(t.row_end, t.tile_end);
+        if (by_index && !abi::look_at_rows<kTile>(p.groups, DeviceWarp{lane}, t)) {
+          if (p.groups.zeros) fill_zeros(t.m0, t.tile_end, t.n0, min(t.n0 + kTile.tile_n, p.n));
+          continue;
+        }
+      }
+      pass_on(t);
+    }
+    if (by_index && p.groups.zeros) fill_ownerless();
+  }
+
+ private:
+  __device__ __forceinline__ void pass_on(const abi::GroupTile& t) {
+    const uint32_t place = count % abi::kTilePlaces, round = count / abi::kTilePlaces;
+    ++count;
+    if (round > 0) ptx::mbarrier_wait(list.empty_of(place), (round - 1) & 1);
+    if (lane == 0) {
+      ptx::store_shared_u4(list.tile_of(place),
+                           make_uint4(static_cast<uint32_t>(t.m0), static_cast<uint32_t>(t.n0),
+                                      static_cast<uint32_t>(t.group),
+                                      GroupedTileAt::pack(t.row_end - t.m0, t.tile_end - t.m0)));
+      ptx::mbarrier_arrive(list.full_of(place));
+    }
+    __syncwarp();
+  }
+
+  // Blocks that belong to no group, dealt out over the CTAs.
+  __device__ __forceinline__ void fill_ownerless() const {
+    const uint32_t pieces = static_cast<uint32_t>(abi::ownerless_pieces(p.groups));
+#pragma unroll 1
+    for (uint32_t i = first_unit(); i < pieces; i += unit_step()) {
+      const int row = static_cast<int>(i) * abi::kOwnerlessRows;
+      if (!abi::is_ownerless(p.groups, row)) continue;
+      fill_zeros(row, min(row + abi::kOwnerlessRows, p.groups.rows), 0, p.n);
+    }
+  }
+
+  __device__ __forceinline__ void fill_zeros(int m, int m_end, int n, int n_end) const {
+    const int element = p.d_type == abi::ElementType::kF32 ? 4 : 2;
+    char* row = static_cast<char*>(p.out.data) + (m * p.out.ld + n) * element;
+    const int bytes = (n_end - n) * element;
+    // NOTE: nothing says that rows of D are aligned to more than an element.
+    const bool wide =
+        ((reinterpret_cast<uintptr_t>(row) | static_cast<uintptr_t>(p.out.ld * element) |
+          static_cast<uintptr_t>(bytes)) &
+         15) == 0;
+#pragma unroll 1
+    for (; m < m_end; ++m, row += p.out.ld * element) {
+      if (wide) {
+#pragma unroll 1
+        for (int i = 16 * lane; i < bytes; i += 512)
+          *reinterpret_cast<uint4*>(row + i) = make_uint4(0, 0, 0, 0);
+      } else {
+#pragma unroll 1
+        for (int i = 2 * lane; i < bytes; i += 64) *reinterpret_cast<uint16_t*>(row + i) = 0;
+      }
+    }
+  }
+
+  const KernelParams& p;
+  const TileList<kTile> list;
+  const int lane;
+  uint32_t count = 0;
+};
+
+}  // namespace oct::device

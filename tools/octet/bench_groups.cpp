@@ -1,0 +1,98 @@
+// See bench_groups.h.
+#include "bench_groups.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace octet::tool {
+namespace {
+
+std::int64_t round_up(std::int64_t x, std::int64_t to) { return ceil_div(x, to) * to; }
+
+class Seeded {  // splitmix64
+ public:
+  explicit Seeded(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t bits() {
+    state_ += 0x9e3779b97f4a7c15u;
+    std::uint64_t x = state_;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  }
+  std::int64_t between(std::int64_t low, std::int64_t high) {  // both included
+    return low + static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(high - low + 1));
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+template <typename T>
+std::vector<std::uint8_t> bytes_of(const std::vector<std::int64_t>& numbers) {
+  std::vector<std::uint8_t> bytes(numbers.size() * sizeof(T));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const T x = static_cast<T>(numbers[i]);
+    std::memcpy(&bytes[i * sizeof(T)], &x, sizeof x);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> group_sizes(const GemmProblem& p) {
+  Seeded random(p.seed ^ 0x67726f757073u);
+  const std::int64_t low = (7 * p.m + 9) / 10, high = 13 * p.m / 10;
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(p.groups));
+  for (std::int64_t& size : sizes) {
+    size = p.even != 0 || low >= high ? p.m : random.between(low, high);
+    if (p.grouping == OCTET_MASKED) size = std::min(size, p.max_m);
+  }
+  return sizes;
+}
+
+GroupLayout group_layout(const GemmProblem& p) {
+  GroupLayout out;
+  if (p.grouping == OCTET_DENSE || p.grouping == OCTET_BATCHED) {
+    out.rows = p.m;
+    out.real_rows = p.m * p.groups;
+    return out;
+  }
+  if (p.grouping == OCTET_K_GROUPED) {
+    throw Error(OCTET_UNSUPPORTED,
+                p.to_string() + ": the benchmark has no operands for K-grouped problems");
+  }
+  const std::vector<std::int64_t> sizes = group_sizes(p);
+  for (const std::int64_t size : sizes) out.real_rows += size;
+  std::vector<std::int64_t> numbers;
+  switch (p.grouping) {
+    case OCTET_CONTIGUOUS:
+      for (std::size_t g = 0; g < sizes.size(); ++g) {
+        const std::int64_t padded = round_up(sizes[g], p.alignment);
+        for (std::int64_t r = 0; r < padded; ++r) {
+          numbers.push_back(r < sizes[g] ? static_cast<std::int64_t>(g) : -1);
+        }
+      }
+      out.rows = static_cast<std::int64_t>(numbers.size());
+      break;
+    case OCTET_OFFSETS:
+      numbers.push_back(0);
+      for (const std::int64_t size : sizes) numbers.push_back(numbers.back() + size);
+      out.rows = numbers.back();
+      break;
+    case OCTET_ALIGNED:
+      for (const std::int64_t size : sizes) {
+        out.rows = round_up(out.rows, p.alignment) + size;
+        numbers.push_back(out.rows);
+      }
+      break;
+    default:
+      numbers = sizes;
+      out.rows = p.max_m;
+      break;
+  }
+  out.metadata =
+      p.index_type == OCTET_I64 ? bytes_of<std::int64_t>(numbers) : bytes_of<std::int32_t>(numbers);
+  return out;
+}
+
+}  // namespace octet::tool

@@ -1,0 +1,25 @@
+// The groups of a problem in the benchmark: how many rows each has, as the problem string says
+// (docs/problem-string.md), and the metadata that a kernel reads. Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "octet/octet.hpp"
+
+namespace octet::tool {
+
+struct GroupLayout {
+  std::int64_t rows = 0;       // of A and D: all of them; masked: of each group's buffer
+  std::int64_t real_rows = 0;  // that some group owns, all groups together
+  std::vector<std::uint8_t> metadata;
+};
+
+// Rows of each group: 0.7 to 1.3 of the average, drawn by the seed, or equal ones.
+std::vector<std::int64_t> group_sizes(const GemmProblem& problem);
+
+// Of a dense or batched problem: m rows a matrix, no metadata. Throws Error (OCTET_UNSUPPORTED) for
+// K-grouped ones.
+GroupLayout group_layout(const GemmProblem& problem);
+
+}  // namespace octet::tool
