@@ -71,7 +71,7 @@ TEST(Plan, ErrorsNameTheirPlace) {
        "expected the device's name of letters, digits, _ - and ."},
       {"dense_m1n1k1 @ cpu: split=1", 18, "expected : kernel="},
       {"dense_m1n1k1 @ cpu: kernel= split=1", 27, "expected the kernel's name, 1 to 63 characters"},
-      {"dense_m1n1k1 @ cpu: kernel=cpu", 30, "expected  split="},
+      {"dense_m1n1k1 @ cpu: kernel=cpu", 30, "expected split="},
       {"dense_m1n1k1 @ cpu: kernel=cpu split=x", 37, "expected a number"},
       {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=99999999999", 43, "expected a number"},
       {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0 workspace=0 us=0 ", 61, "expected the end"},
