@@ -76,7 +76,7 @@ TEST(Plan, ErrorsNameTheirPlace) {
       {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=99999999999", 43, "expected a number"},
       {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0 workspace=0 us=0 ", 61, "expected the end"},
       {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=-1 workspace=0 us=0", 43, "expected a number"},
-      {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0", 44, "expected  workspace="},
+      {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0", 44, "expected workspace="},
       {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0 workspace=0 us=nan", 60, "expected a number"},
       {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0 workspace=0 us=inf", 60, "expected a number"},
       {"dense_m1n1k1 @ cpu: kernel=cpu split=1 sms=0 workspace=0 us=-0", 60, "expected a number"},
