@@ -47,9 +47,9 @@ void print(const nlohmann::json& report) {
     fmt::print("  {:<10} {}\n", name, there.get<bool>() ? "available" : "not on this processor");
   }
   const int kernels = report["kernels"].get<int>();
-  fmt::print("\nHopper kernels\n  {}\n", kernels == 0
-                                             ? std::string("none in this build (" OCTET_WHY_NO_KERNELS ")")
-                                             : fmt::format("{} in this build", kernels));
+  fmt::print("\nHopper kernels\n  {}\n",
+             kernels == 0 ? std::string("none in this build (" OCTET_WHY_NO_KERNELS ")")
+                          : fmt::format("{} in this build", kernels));
   fmt::print("\nNVIDIA driver\n  {}\n",
              report["driver"]["usable"].get<bool>()
                  ? "for CUDA " + report["driver"]["cuda_version"].get<std::string>()
