@@ -392,7 +392,7 @@ enum octet_scale_format_values {
  * (1x128) or in blocks of 128 (128x128). */
 typedef struct octet_quantize_args {
   uint32_t struct_size;
-  int32_t block;        /* OCTET_BLOCK_1X128 or OCTET_BLOCK_128X128                              */
+  int32_t block;        /* OCTET_BLOCK_1X128 (default) or OCTET_BLOCK_128X128                    */
   int32_t axis;         /* 1: K runs along columns (default); 0: along rows                      */
   int32_t transpose;    /* 0 or 1                                                                */
   octet_type x_type;    /* OCTET_F32, OCTET_BF16 or OCTET_F16                                    */

@@ -14,6 +14,11 @@
 #ifndef OCTET_OCTET_HPP_
 #define OCTET_OCTET_HPP_
 
+#if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 201703L
+#error \
+    "octet/octet.hpp needs C++17 or newer: compile with -std=c++17 (octet/octet.h is for C and older C++)"
+#endif
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -270,6 +275,7 @@ inline Status validate(const GemmPlan& plan, const GemmArgs& args) {
 }
 
 // What to quantise and how; fields as in octet_quantize_args.
+// block is OCTET_BLOCK_1X128 (activations) until it is set: say OCTET_BLOCK_128X128 for weights.
 struct QuantizeArgs : octet_quantize_args {
   QuantizeArgs() : octet_quantize_args{} { octet_quantize_args_init(this); }
 };

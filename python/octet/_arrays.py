@@ -33,6 +33,17 @@ HOST = -1  # View.device of host memory
 ANY_DEVICE = -2  # on a device, which does not say what number it has
 
 
+def type_word(said: Any) -> Any:
+    """"bf16" for ml_dtypes.bfloat16, numpy.dtype("bfloat16"), torch.bfloat16 and "bfloat16" too.
+
+    What is no type of the library's is returned as it is, for the sentence that refuses it.
+    """
+    if said is None or (isinstance(said, str) and said in NATURAL):
+        return said
+    name = getattr(said, "name", None) or getattr(said, "__name__", None) or str(said)
+    return _TYPE_OF.get(str(name).rpartition(".")[2], said)
+
+
 class View:
     """Memory of somebody's array. Strides count elements."""
 
@@ -77,13 +88,14 @@ class View:
             raise InvalidArgument(f"{self.name} has dtype {self.dtype}: must be {want}")
         return self
 
-    def infer_type(self, kinds: tuple[str, ...], said: str | None, parameter: str) -> str:
+    def infer_type(self, kinds: tuple[str, ...], said: Any, parameter: str) -> str:
         """The type of the elements; `said` is what the caller says they are, or None."""
         if said is not None:
-            if said not in kinds:
+            word = type_word(said)
+            if not isinstance(word, str) or word not in kinds:
                 raise refusal(parameter, said, "must be " + " or ".join(map(repr, kinds)))
-            self.expect_type(said)
-            return said
+            self.expect_type(word)
+            return word
         kind = _TYPE_OF.get(self.dtype)
         if kind in kinds:
             return kind

@@ -42,8 +42,8 @@ def gemm(
     *,
     c: Any = None,
     bias: Any = None,
-    dtype: str | None = None,
-    out_dtype: str | None = None,
+    dtype: Any = None,
+    out_dtype: Any = None,
     granularity: str | None = None,
     split: int = 0,
     batch_invariant: bool = False,
@@ -62,7 +62,8 @@ def gemm(
     c: added to the product, shape and type of out; may be `out` itself. bias: [N], added too;
         float32, bfloat16 or float16.
     dtype: "e4m3" or "bf16", to read arrays of uint8 or uint16 as that.
-    out_dtype: "bf16" (default), "f16" or "f32"; also says what an `out` or `c` of uint16 holds.
+    out_dtype: "bf16" (default), "f16" or "f32", or a dtype that is one (numpy.float32,
+        ml_dtypes.bfloat16, torch.float16); also says what an `out` or `c` of uint16 holds.
     split: ranges that K is cut into, 0 lets the planner choose; batch_invariant: the split, and so
         the bits of a row, depend on N and K alone. threads: 0 for all.
 
@@ -88,8 +89,8 @@ def gemm_contiguous(
     alignment: int = 128,
     zero_padding: bool = True,
     threads: int = 0,
-    dtype: str | None = None,
-    out_dtype: str | None = None,
+    dtype: Any = None,
+    out_dtype: Any = None,
     **more: Any,
 ) -> Any:
     """Rows sorted by group: row r of A times B[group_index[r]]. Returns D [rows,N].
@@ -118,8 +119,8 @@ def gemm_offsets(
     out: Any = None,
     *,
     threads: int = 0,
-    dtype: str | None = None,
-    out_dtype: str | None = None,
+    dtype: Any = None,
+    out_dtype: Any = None,
     **more: Any,
 ) -> Any:
     """Rows sorted by group, no padding: group g owns rows offsets[g] to offsets[g+1] - 1.
@@ -143,8 +144,8 @@ def gemm_aligned(
     *,
     alignment: int = 128,
     threads: int = 0,
-    dtype: str | None = None,
-    out_dtype: str | None = None,
+    dtype: Any = None,
+    out_dtype: Any = None,
     **more: Any,
 ) -> Any:
     """Group g owns the rows from group_ends[g-1], rounded up to `alignment`, to group_ends[g] - 1.
@@ -167,8 +168,8 @@ def gemm_masked(
     out: Any = None,
     *,
     threads: int = 0,
-    dtype: str | None = None,
-    out_dtype: str | None = None,
+    dtype: Any = None,
+    out_dtype: Any = None,
     **more: Any,
 ) -> Any:
     """A buffer of max_m rows for each group, of which group_counts[g] are real.
@@ -193,8 +194,8 @@ def gemm_kgrouped(
     out: Any = None,
     *,
     threads: int = 0,
-    dtype: str | None = None,
-    out_dtype: str | None = None,
+    dtype: Any = None,
+    out_dtype: Any = None,
     **more: Any,
 ) -> Any:
     """Weight gradients: D[g] = A[:, K of g] * B[:, K of g]^T. Returns D [G,M,N].

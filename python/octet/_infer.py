@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._args import ceil_div
-from ._arrays import View
+from ._arrays import View, type_word
 from ._problem import GemmProblem
 from .errors import InvalidArgument
 
@@ -45,21 +45,22 @@ def _granularity(sfb: View | None, n: int, said: str | None) -> str:
     )
 
 
-def _result_type(views: dict[str, View], said: str | None) -> str:
+def _result_type(views: dict[str, View], said: Any) -> str:
     for name in ("out", "c"):
         if name in views:
             return views[name].infer_type(("bf16", "f16", "f32"), said, "out_dtype")
-    if said is not None and said not in ("bf16", "f16", "f32"):
+    word = type_word(said)
+    if word is not None and (not isinstance(word, str) or word not in ("bf16", "f16", "f32")):
         raise InvalidArgument(f"out_dtype = {said!r}: must be 'bf16', 'f16' or 'f32'")
-    return said or "bf16"
+    return word or "bf16"
 
 
 def problem_of(
     grouping: str,
     views: dict[str, View],
     *,
-    dtype: str | None,
-    out_dtype: str | None,
+    dtype: Any,
+    out_dtype: Any,
     granularity: str | None = None,
     expected_m: int | None = None,
     **fields: Any,

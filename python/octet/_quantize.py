@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _structs as s
 from ._args import ceil_div, round_up
-from ._arrays import View, numpy_dtype, view
+from ._arrays import View, numpy_dtype, type_word, view
 from ._library import check, lib, refusal
 from ._problem import word_number
 from ._run import int32
@@ -39,9 +39,12 @@ class _Shape:
             raise refusal("axis", axis, "must be 1 (K runs along columns) or 0 (along rows)")
         self.block = word_number("block", s.BLOCKS, block)
         self.k, self.lines = shape[axis], shape[1 - axis]
-        self.scales = (self.lines if self.block == 1 else ceil_div(self.lines, 128),
-                       ceil_div(self.k, 128))  # fmt: skip
+        self.scales = self.scales_of(block)
         self.k_last = (axis == 1) != bool(transpose)
+
+    def scales_of(self, block: str) -> tuple[int, int]:
+        lines = self.lines if block == "1x128" else ceil_div(self.lines, 128)
+        return (lines, ceil_div(self.k, 128))
 
     def codes(self, k: int) -> tuple[int, int]:
         return (self.lines, k) if self.k_last else (k, self.lines)
@@ -61,7 +64,10 @@ def _fill(args: s.octet_quantize_args, codes: View, scales: View, shape: _Shape)
     kind = "ue8m0" if args.scale_format == 2 else "f32"
     scales.expect_type(kind)
     if scales.shape != shape.scales and scales.shape != ():
-        raise scales.wrong(str(list(shape.scales)))
+        other = "1x128" if shape.block == 2 else "128x128"
+        fits_other = scales.shape == shape.scales_of(other)
+        hint = f"; this shape is of block={other!r}, say so if it was quantised so"
+        raise scales.wrong(str(list(shape.scales)) + (hint if fits_other else ""))
     if scales.on_device:
         raise InvalidArgument("scales is on a device: must be in host memory")
     args.scales = scales.pointer
@@ -92,7 +98,7 @@ def quantize(
     pad_k: bool = False,
     codes: Any = None,
     scales: Any = None,
-    dtype: str | None = None,
+    dtype: Any = None,
     threads: int = 0,
 ) -> tuple[Any, Any]:
     """Codes and scales of x [rows,cols], by docs/numerics.md section 3 to the bit.
@@ -151,7 +157,7 @@ def dequantize(
     axis: int = 1,
     transpose: bool = False,
     out: Any = None,
-    out_dtype: str | None = None,
+    out_dtype: Any = None,
     threads: int = 0,
 ) -> Any:
     """x = code * scale in FP32, rounded once to the type of the result. Returns x.
@@ -159,7 +165,7 @@ def dequantize(
     codes: float8_e4m3fn or uint8 [rows,cols] (the transpose of the result with transpose=True).
     scales: float32, or float8_e8m0fnu or uint8 for UE8M0, as `quantize()` makes them; of shape []
         for one scale. out: where to write; made when None. out_dtype: "f32" (default), "bf16",
-        "f16"; says what an `out` of uint16 holds. block, axis: as in `quantize()`.
+        "f16", or a dtype that is one; says what an `out` of uint16 holds. block, axis: as in `quantize()`.
     """
     code_view = view("codes", codes)
     scale_view = view("scales", scales)
@@ -167,8 +173,8 @@ def dequantize(
         raise code_view.wrong("2 dimensions")
     x_shape = code_view.shape[::-1] if transpose else code_view.shape
     if out is None:
-        kind = out_dtype or "f32"
-        if kind not in _SOURCES:
+        kind = type_word(out_dtype) or "f32"
+        if not isinstance(kind, str) or kind not in _SOURCES:
             raise refusal("out_dtype", out_dtype, "must be 'f32', 'bf16' or 'f16'")
         import numpy
 
@@ -186,7 +192,7 @@ def dequantize(
 
 
 def quantize_activations(
-    x: Any, *, scale_format: str = "f32", amax_min: float = 0.0, dtype: str | None = None,
+    x: Any, *, scale_format: str = "f32", amax_min: float = 0.0, dtype: Any = None,
     threads: int = 0,
 ) -> tuple[Any, Any]:  # fmt: skip
     """One scale for each token and 128 channels: x [M,K] -> (codes [M,K], scales [M,ceil(K/128)]).
@@ -198,7 +204,7 @@ def quantize_activations(
 
 
 def quantize_weights(
-    w: Any, *, scale_format: str = "f32", amax_min: float = 0.0, dtype: str | None = None,
+    w: Any, *, scale_format: str = "f32", amax_min: float = 0.0, dtype: Any = None,
     threads: int = 0,
 ) -> tuple[Any, Any]:  # fmt: skip
     """One scale for each 128x128 block: w [N,K] -> (codes [N,K], scales [ceil(N/128),ceil(K/128)]).
@@ -209,7 +215,7 @@ def quantize_weights(
 
 
 def _each(
-    x: Any, block: str, scale_format: str, amax_min: float, dtype: str | None, threads: int
+    x: Any, block: str, scale_format: str, amax_min: float, dtype: Any, threads: int
 ) -> tuple[Any, Any]:
     v = view("x", x)
     if len(v.shape) != 3:

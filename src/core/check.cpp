@@ -139,6 +139,14 @@ class Checker {
                  {"c.cols", args_.c.cols, p_.n, "problem.n", p_.accumulate == 1}};
     for (const auto& rule : rules) {
       if (!rule.used) continue;
+      // Arguments as they were made: C was forgotten, and its extents are not what to speak of.
+      if (rule.arg == std::string_view("c.rows") && args_.c.data == nullptr && rule.got == 0 &&
+          rule.want > 0) {
+        return refuse(Rule::kMissingPointer,
+                      {{"arg", "c.data"},
+                       {"want",
+                        fmt::format("C [{}, {}], as problem.accumulate is 1", rows, p_.n)}});
+      }
       if (Status s = extent(rule.arg, rule.got, rule.want, rule.meaning); !s.ok()) return s;
     }
     return {};

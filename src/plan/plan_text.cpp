@@ -60,7 +60,9 @@ class Reader {
   }
 
   Status literal(std::string_view expected) {
-    if (!text_.substr(at_).starts_with(expected)) return fail(fmt::format("expected {}", expected));
+    if (!text_.substr(at_).starts_with(expected)) {
+      return fail(fmt::format("expected {}", expected.substr(expected.find_first_not_of(' '))));
+    }
     at_ += expected.size();
     return {};
   }

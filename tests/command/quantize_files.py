@@ -262,6 +262,13 @@ def check_model(octet, folder):
           f"config: {config}")
     succeed(octet, "dequantize", f"{out}:b.down_proj.weight", "-o", folder / "w.npy")
     check_model_back(octet, folder, model, out)
+    check(report["config_note"] == "", f"config note: {report}")
+    other = succeed(octet, "quantize", model, "-o", folder / "fine", "--block", "1x128")
+    check("says nothing of FP8" in other["config_note"] and "block=1x128" in other["config_note"] and
+          "quantization_config" not in (folder / "fine/config.json").read_text(),
+          f"config note of 1x128: {other}")
+    text = run(octet, "quantize", model, "-o", folder / "fine2", "--block", "1x128")
+    check("config.json: says nothing of FP8" in text.stdout, "config note, printed", text)
     refused(octet, "is there already", "quantize", model, "-o", out)
     refused(octet, "no F32, BF16 or F16 matrix", "quantize", model, "-o", folder / "none",
             "--include", "*.bias")

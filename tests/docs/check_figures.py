@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Figures of README.md are those of the files that it names; every file that a page names is there.
 
-    check_figures.py SOURCES
+    check_figures.py SOURCES OCTET
 
 The tables of speed are computed again from the CSVs of bench/results/. Exit code 1 and a line for
 each breach.
 """
 
 import csv
+import json
 import pathlib
 import re
 import statistics
+import subprocess
 import sys
 
 failures = []
@@ -113,6 +115,30 @@ def check_hopper(sources, readme):
     check(f"{words.get(slower, slower)} of these shapes" in section, f"{slower} shapes are slower")
 
 
+def check_demo(sources, octet, readme):
+    """The demo's table, all but the times and what computed it."""
+    said = subprocess.run([octet, "demo", "--backend", "cpu", "--samples", sources / "samples"],
+                          capture_output=True, text=True, timeout=300, check=True).stdout
+    start = readme.index("    encoder.layer.4.output.dense: ")
+    shown = [line.strip() for line in readme[start:readme.index("\n\n", start)].splitlines()]
+    without_time = lambda line: re.sub(r" +[\d.]+ ms  .*", "", line.strip())
+    printed = [without_time(line) for line in said.splitlines()]
+    check(len(shown) == 6 and all(without_time(line) in printed for line in shown),
+          f"README.md shows another demo than {octet} prints:\n{said}")
+
+
+def check_numerics(sources, octet):
+    """What numerics.md says of the real layer."""
+    said = json.loads(subprocess.run(
+        [octet, "demo", "--backend", "cpu", "--json", "--samples", sources / "samples"],
+        capture_output=True, text=True, timeout=300, check=True).stdout)
+    figures = [next(r["difference"] for r in layer["results"] if r["method"] == "FP8, fine-grained")
+               for layer in said]
+    page = (sources / "docs/numerics.md").read_text(encoding="utf-8")
+    wanted = "it is {} and {}".format(*(f"{x:.1e}".replace("e-0", "e-") for x in figures))
+    check(wanted in page, f"numerics.md: must say \"{wanted}\"")
+
+
 def check_names(sources):
     """Files of bench/, cases/, samples/, tables/ that a page names."""
     for page in [sources / "README.md", sources / "CONTRIBUTING.md", *sources.glob("docs/*.md")]:
@@ -128,6 +154,8 @@ def main():
     check_cpu(sources, readme)
     check_hopper(sources, readme)
     check_names(sources)
+    check_demo(sources, sys.argv[2], readme)
+    check_numerics(sources, sys.argv[2])
     for failure in failures:
         print(failure)
     return 1 if failures else 0

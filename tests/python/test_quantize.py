@@ -102,6 +102,25 @@ def test_round_trip(block, out_dtype, scale_format):
     assert bits(y) == bits((codes.astype(np.float32) * full).astype(y.dtype))
 
 
+def test_types_may_be_dtypes():
+    x = normal(4, 256)
+    codes, scales = octet.quantize(x)
+    for word, types in (("f32", (np.float32, np.dtype("f4"), "float32")),
+                        ("bf16", (BF16, np.dtype(BF16), "bfloat16")),
+                        ("f16", (np.float16, np.dtype(np.float16)))):  # fmt: skip
+        for said in types:
+            wanted = octet.dequantize(codes, scales, out_dtype=word)
+            assert bits(octet.dequantize(codes, scales, out_dtype=said)) == bits(wanted)
+            got = octet.gemm(codes, codes, scales, 1.0, out_dtype=said)
+            assert got.dtype == wanted.dtype
+            assert bits(got) == bits(octet.gemm(codes, codes, scales, 1.0, out_dtype=word))
+    raw = codes.view(np.uint8)
+    assert bits(octet.gemm(raw, raw, scales, 1.0, dtype=codes.dtype)) == bits(
+        octet.gemm(codes, codes, scales, 1.0))
+    assert bits(octet.quantize(x.astype(BF16).view(np.uint16), dtype=BF16)[0]) == bits(
+        octet.quantize(x.astype(BF16))[0])
+
+
 def test_special_values():
     x = np.zeros((3, 128), np.float32)
     x[0, 5] = np.nan
@@ -152,6 +171,16 @@ def test_one_scale_and_outputs_given():
             normal(2, 2), codes=np.broadcast_to(np.zeros(2, "u1"), (2, 2)))),
         ("scales has dtype float64: must be float8_e8m0fnu or uint8",
          lambda: octet.dequantize(np.zeros((2, 2), "u1"), np.zeros((2, 1)))),
+        ("scales has shape [1, 2]: must be [4, 2]; this shape is of block='128x128'",
+         lambda: octet.dequantize(*octet.quantize(normal(4, 256), "128x128"))),
+        ("scales has shape [4, 2]: must be [1, 2]; this shape is of block='1x128'",
+         lambda: octet.dequantize(*octet.quantize(normal(4, 256)), "128x128")),
+        ("out_dtype = <class 'int'>: must be 'f32'", lambda: octet.dequantize(
+            np.zeros((2, 2), "u1"), np.zeros((2, 1), "f4"), out_dtype=int)),
+        ("out_dtype = <class 'numpy.float64'>: must be", lambda: octet.gemm(
+            np.zeros((2, 16), "u1"), np.zeros((2, 16), "u1"), 1.0, 1.0, dtype="e4m3",
+            out_dtype=np.float64)),
+        ("dtype = [1]: must be", lambda: octet.quantize(np.zeros((2, 2), "u2"), dtype=[1])),
         ("out_dtype = 'i8': must be", lambda: octet.dequantize(
             np.zeros((2, 2), "u1"), np.zeros((2, 1), "f4"), out_dtype="i8")),
     ],

@@ -60,6 +60,8 @@ std::vector<Row> argument_rows() {
        "d.data is null: must point to D [64, 256]"},
       {Rule::kMissingPointer, checked(kDense, [](Call& c) { c.args.sfb.data = nullptr; }),
        "sfb.data is null: must point to float32 scales [2, 4]"},
+      {Rule::kMissingPointer, checked("dense_m64n256k512_acc", [](Call& c) { c.args.c = {}; }),
+       "c.data is null: must point to C [64, 256], as problem.accumulate is 1"},
       {Rule::kMissingPointer,
        checked("dense_m64n256k512_biasf16", [](Call& c) { c.args.bias = nullptr; }),
        "bias is null: must point to f16 bias [256]"},

@@ -127,7 +127,15 @@ TEST(Tune, ReadsTheCsvOfARun) {
   EXPECT_EQ(refused("problem,us,plan,candidate\na,fast,b,0\n"),
             path + ":2: us = fast: must be microseconds");
   EXPECT_EQ(refused("problem,us,plan,candidate\na,1,b,\n"),
-            path + ":2: candidate = : must be a number");
+            path +
+                ":2: column candidate is empty: must be a number, as `octet bench --candidates N "
+                "--csv` writes it");
+  EXPECT_EQ(refused("problem,us,plan,candidate\na,,b,1\n"),
+            path +
+                ":2: column us is empty: must be a number, as `octet bench --candidates N --csv` "
+                "writes it");
+  EXPECT_EQ(refused("problem,us,plan,candidate\na,1,b,one\n"),
+            path + ":2: candidate = one: must be a number");
   EXPECT_EQ(refused("problem,us,plan,candidate\na,1,b,0\n"),
             "--from " + path + ": \"b\" is no plan");
   EXPECT_EQ(refused("# nothing\n"), "--from " + path + ": holds no measurement");

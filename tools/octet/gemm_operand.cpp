@@ -60,7 +60,7 @@ std::string Operand::describe() const {
     return fmt::format("{}, quantised on its way ({})", octet_to_dtype(type_),
                        coarse() ? "128x128" : "1x128");
   }
-  return fmt::format("e4m3 with scales {} ({})", source_->label(), map_->describe());
+  return fmt::format("e4m3 with {} ({})", source_->described(), map_->describe());
 }
 
 void Operand::quantize(int64_t row, OperandRows& out) const {

@@ -49,6 +49,14 @@ int run(int argc, char** argv) {
       complain("octet: subcommand \"{}\": must be one of {}\n", first, names);
       return kBadInput;
     }
+    // Of an option that is not there CLI11 says that the rest is missing.
+    if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+      for (const std::string& word : app.remaining(/*recurse=*/true)) {
+        if (word.size() < 2 || word[0] != '-') continue;
+        complain("octet: {}: is no option of `octet {}`, whose --help lists them\n", word, first);
+        return kBadInput;
+      }
+    }
     // CLI11's own codes would collide with ours.
     return app.exit(error) == 0 ? kRight : kBadInput;
   }

@@ -142,6 +142,9 @@ int run_quantize(const Options& options) {
                tensor["from"].get<std::string>(), tensor["codes"].dump(), tensor["scales"].dump());
   }
   print_left_out(report);
+  if (const std::string note = report.value("config_note", ""); !note.empty()) {
+    fmt::print("{}\n", note);
+  }
   fmt::print("{}: {} quantised, {} copied, {:.2f} s ({})\n", printable(options.out),
              report["quantised"].size(), report["copied"].get<int64_t>(),
              report["seconds"].get<double>(), options.model.quantize.to_string());
@@ -256,8 +259,8 @@ int run_dequantize(const Options& options, const CLI::App& app) {
   if (options.json) {
     print(report);
   } else {
-    fmt::print("{}: {} [{}, {}] from {} with scales {} ({}), {:.2f} s\n", printable(options.out),
-               octet_to_dtype(type), rows, cols, where, source.label(), scales.describe(),
+    fmt::print("{}: {} [{}, {}] from {} with {} ({}), {:.2f} s\n", printable(options.out),
+               octet_to_dtype(type), rows, cols, where, source.described(), scales.describe(),
                report["seconds"].get<double>());
   }
   return kRight;

@@ -101,19 +101,28 @@ bool anything_matches(const Safetensors& in, const ModelOptions& options) {
                   printable(in), printable(fmt::format("{}", fmt::join(options.include, " ")))));
 }
 
-// What inference engines look for in config.json; only where it is true.
-void describe_in_config(nlohmann::ordered_json& config, const ModelOptions& options,
-                        const ModelDone& done) {
+// What inference engines look for in config.json; only where it is true. Else a sentence says why
+// it was left alone.
+std::string describe_in_config(nlohmann::ordered_json& config, const ModelOptions& options,
+                               const ModelDone& done) {
   const QuantizeOptions& q = options.quantize;
-  if (!config.is_object() || config.contains("quantization_config") || q.block != "128x128" ||
-      q.axis != 1 || q.transpose || q.scales == "ue8m0" || q.layout != "row") {
-    return;
+  if (!config.is_object()) return "config.json: is left as it was: it is no JSON object";
+  if (config.contains("quantization_config")) {
+    return "config.json: is left as it was: it has a quantization_config already";
+  }
+  if (q.block != "128x128" || q.axis != 1 || q.transpose || q.scales == "ue8m0" ||
+      q.layout != "row") {
+    return fmt::format(
+        "config.json: says nothing of FP8: inference engines know block=128x128 axis=1 transpose=0 "
+        "layout=row and FP32 scales, not {}",
+        q.to_string());
   }
   config["quantization_config"] = {{"quant_method", "fp8"},
                                    {"fmt", "e4m3"},
                                    {"activation_scheme", "dynamic"},
                                    {"weight_block_size", {128, 128}},
                                    {"modules_to_not_convert", done.left}};
+  return "";
 }
 
 }  // namespace
@@ -137,14 +146,16 @@ nlohmann::json quantize_folder(const std::string& in, const std::string& out,
     nothing_matches(in, options);
   }
   ModelDone done;
+  std::string note;
   const nlohmann::json left_out = rewrite_model(
       model, out, done,
       [&](const Safetensors& shard, const std::string& to) {
         quantize_shard(shard, to, options, done);
       },
-      [&](nlohmann::ordered_json& config) { describe_in_config(config, options, done); });
+      [&](nlohmann::ordered_json& config) { note = describe_in_config(config, options, done); });
   nlohmann::json result = report(done);
   result["left_out"] = left_out;
+  result["config_note"] = note;
   return result;
 }
 

@@ -106,6 +106,13 @@ CandidateRun read_candidates(const std::string& path) {
     row.plan = field("plan");
     double us = 0;
     int candidate = 0;
+    for (const char* needed : {"us", "candidate"}) {
+      if (!field(needed).empty()) continue;
+      fail(
+          fmt::format("column {} is empty: must be a number, as `octet bench --candidates N --csv` "
+                      "writes it",
+                      needed));
+    }
     if (!read_number(field("us"), us) || !(us > 0)) {
       fail("us = " + field("us") + ": must be microseconds");
     }
