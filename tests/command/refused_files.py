@@ -50,6 +50,37 @@ def check_threads(octet, folder):
             no_temporary(folder, what)
 
 
+def check_renames(octet, folder):
+    """Codes and scales are two files: both are new, or both are as they were."""
+    write_npy(folder / "w.npy", "F32", (200, 200), Numbers(5).list(40000))
+    pair = [folder / "q.npy", folder / "q_scale_inv.npy"]
+    quantize = ("quantize", folder / "w.npy", "-o", pair[0])
+    for exchange in ({}, {"NO_EXCHANGE": 1}):
+        for before in ([b"codes", b"scales"], [b"codes", None], [None, b"scales"], [None, None]):
+            for settings in ({"RENAME": 1}, {"RENAME": 2}, {"SIGNAL": 2, "SIGNAL_AT": 2},
+                             {"SIGNAL": 15, "SIGNAL_AT": 2},
+                             {"SIGNAL": 15, "SIGNAL_AT": 2, "THREADS": 0},
+                             {"SIGNAL": 2, "SIGNAL_AT": 2, "RENAME": 2}):
+                what = f"{settings} {exchange} before {before}"
+                for path, content in zip(pair, before):
+                    path.unlink(missing_ok=True)
+                    if content is not None:
+                        path.write_bytes(content)
+                result = refusing(octet, {**settings, **exchange}, *quantize)
+                after = [path.read_bytes() if path.exists() else None for path in pair]
+                if "RENAME" in settings:
+                    check(after == before, f"{what}: not as before", result)
+                    if "SIGNAL" not in settings:
+                        check(result.returncode == 1 and
+                              "cannot be renamed into place: Operation not permitted; no output was "
+                              "changed" in result.stderr, what, result)
+                else:
+                    check(all(content is not None and content.startswith(b"\x93NUMPY")
+                              for content in after), f"{what}: not both new", result)
+                    check(result.returncode in (0, -settings["SIGNAL"]), what, result)
+                no_temporary(folder, what)
+
+
 def numbers_of(result):
     """What it reports, without times."""
     if result.returncode != 0:
@@ -63,7 +94,7 @@ def numbers_of(result):
 def main():
     global SHIM, SAMPLES
     octet, SHIM, SAMPLES = sys.argv[1:]
-    for part in (check_threads,):
+    for part in (check_threads, check_renames):
         with tempfile.TemporaryDirectory() as folder:
             part(octet, pathlib.Path(folder))
     return finish()

@@ -7,10 +7,12 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
 #include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -47,9 +49,10 @@ constexpr int kMostAttempts = 10000;
 
 }  // namespace
 
-void OutputFile::fail(const char* doing, int error) const {
-  throw CheckFailed(fmt::format("{}: cannot be {}: {}; nothing of that name was changed",
-                                printable(path_), doing, std::strerror(error)));
+void OutputFile::fail(const char* doing, int error, const std::string& changed) const {
+  throw CheckFailed(fmt::format("{}: cannot be {}: {}; {}", printable(path_), doing,
+                                std::strerror(error),
+                                changed.empty() ? "nothing of that name was changed" : changed));
 }
 
 OutputFile::OutputFile(const std::string& path) : path_(path), final_(path) {
@@ -75,7 +78,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path), final_(path) {
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file_ >= 0) break;
     const int code = errno;
-    no_longer_remove(temporary_, [] { return 0; });
+    no_longer_remove({{temporary_}}, [] { return 0; });
     if (code != EEXIST || attempt == kMostAttempts) {
       refuse(fmt::format("cannot be written in {}: {}", printable(folder), std::strerror(code)));
     }
@@ -86,7 +89,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path), final_(path) {
 OutputFile::~OutputFile() {
   if (file_ >= 0) ::close(file_);
   if (!temporary_.empty()) {
-    no_longer_remove(temporary_, [&] { return ::unlink(temporary_.c_str()); });
+    no_longer_remove({{temporary_}}, [&] { return ::unlink(temporary_.c_str()); });
   }
 }
 
@@ -109,22 +112,62 @@ void OutputFile::finish() {
   if (::close(file) != 0) fail("written", errno);
 }
 
-void OutputFile::rename() {
-  const int result = no_longer_remove(temporary_, [&] {
-    return ::rename(temporary_.c_str(), final_.c_str()) == 0 ? 0 : errno;
-  });
-  if (result != 0) {
-    ::unlink(temporary_.c_str());
-    temporary_.clear();
-    fail("renamed into place", result);
+int OutputFile::rename(bool keep_old) {
+  struct stat present {};
+  if (keep_old && ::lstat(final_.c_str(), &present) == 0) {
+    // The two change places, and the old one is kept under the temporary name; where the file
+    // system cannot do that, under one more name.
+    if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, final_.c_str(), RENAME_EXCHANGE) == 0) {
+      old_ = temporary_;
+      renamed_ = true;
+      return 0;
+    }
+    if (errno != EINVAL && errno != ENOSYS) return errno;
+    old_ = temporary_in(folder_of(final_));
+    if (::link(final_.c_str(), old_.c_str()) != 0) return errno;
   }
-  temporary_.clear();
-  sync_folder(folder_of(final_));
+  if (::rename(temporary_.c_str(), final_.c_str()) != 0) return errno;
+  renamed_ = true;
+  return 0;
+}
+
+bool OutputFile::rename_back() noexcept {
+  const int result =
+      old_.empty() ? ::unlink(final_.c_str()) : ::rename(old_.c_str(), final_.c_str());
+  if (result == 0) old_.clear();
+  return result == 0;
 }
 
 void OutputFile::commit(std::span<OutputFile* const> files) {
   for (OutputFile* file : files) file->finish();
-  for (OutputFile* file : files) file->rename();
+  OutputFile* refused = nullptr;
+  std::string changed;
+  std::vector<std::string> names;
+  for (OutputFile* file : files) names.push_back(file->temporary_);
+  const int result = no_longer_remove(names, [&] {
+    int error = 0;
+    for (OutputFile* file : files) {
+      error = file->rename(file != files.back());
+      if (error == 0) continue;
+      refused = file;
+      break;
+    }
+    for (OutputFile* file : files) {
+      if (refused != nullptr && file->renamed_ && !file->rename_back()) {
+        changed += printable(file->path_) + " is new, and could not be put back";
+        continue;  // what was there stays under its temporary name
+      }
+      if (!file->old_.empty()) ::unlink(file->old_.c_str());
+      if (refused != nullptr) ::unlink(file->temporary_.c_str());
+      file->temporary_.clear();
+    }
+    return error;
+  });
+  if (refused != nullptr) {
+    if (files.size() > 1 && changed.empty()) changed = "no output was changed";
+    refused->fail("renamed into place", result, changed);
+  }
+  for (OutputFile* file : files) sync_folder(folder_of(file->final_));
 }
 
 void OutputFile::commit() {
@@ -149,7 +192,7 @@ OutputFolder::OutputFolder(const std::string& final_path) : final_(final_path) {
     remove_when_ended(temporary_);
     if (::mkdir(temporary_.c_str(), 0777) == 0) return;
     const int code = errno;
-    no_longer_remove(temporary_, [] { return 0; });
+    no_longer_remove({{temporary_}}, [] { return 0; });
     if (code == EEXIST && attempt < kMostAttempts) continue;
     refuse(fmt::format("cannot be written in {}: {}", printable(parent), std::strerror(code)));
   }
@@ -157,7 +200,7 @@ OutputFolder::OutputFolder(const std::string& final_path) : final_(final_path) {
 
 OutputFolder::~OutputFolder() {
   if (done_) return;
-  no_longer_remove(temporary_, [&] {
+  no_longer_remove({{temporary_}}, [&] {
     std::error_code ignored;
     fs::remove_all(temporary_, ignored);
     return 0;
@@ -166,7 +209,7 @@ OutputFolder::~OutputFolder() {
 
 void OutputFolder::commit() {
   sync_folder(temporary_);
-  const int result = no_longer_remove(temporary_, [&] {
+  const int result = no_longer_remove({{temporary_}}, [&] {
     return ::rename(temporary_.c_str(), final_.c_str()) == 0 ? 0 : errno;
   });
   if (result != 0) {
