@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_statistics.h"
+#include "json_text.h"
 
 namespace octet::tool {
 namespace {
@@ -226,7 +227,7 @@ std::string report_json(const BenchHeader& header, const std::vector<BenchRow>& 
                         {"worst_loss", c.worst_loss},
                         {"worst_problem", c.worst_problem}};
   }
-  return report.dump(2);
+  return json_text(report);
 }
 
 }  // namespace octet::tool

@@ -45,6 +45,13 @@ void sync_folder(const std::string& folder) {
   ::close(file);
 }
 
+// An empty folder that no folder can be renamed to.
+bool is_mount_point(const std::string& path) {
+  struct statx info {};
+  return ::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &info) == 0 &&
+         (info.stx_attributes_mask & info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
 constexpr int kMostAttempts = 10000;
 
 }  // namespace
@@ -68,6 +75,9 @@ OutputFile::OutputFile(const std::string& path) : path_(path), final_(path) {
   }
   struct stat present {};
   const bool exists = ::stat(final_.c_str(), &present) == 0;
+  if (!exists && errno == ENAMETOOLONG) {
+    refuse(fmt::format("cannot be written: {}", std::strerror(ENAMETOOLONG)));
+  }
   if (exists && !S_ISREG(present.st_mode)) {
     refuse("is there and is not a regular file, so no file can be renamed to it");
   }
@@ -183,8 +193,16 @@ OutputFolder::OutputFolder(const std::string& final_path) : final_(final_path) {
   if (final_.empty()) refuse("must be the name of a folder to write");
   std::error_code error;
   const fs::file_status present = fs::symlink_status(final_, error);
+  if (error == std::errc::filename_too_long) {
+    refuse(fmt::format("cannot be written: {}", error.message()));
+  }
   if (fs::exists(present) && !(fs::is_directory(present) && fs::is_empty(final_, error))) {
     refuse("is there already: must be a new name, or an empty folder");
+  }
+  const std::string last = fs::path(final_).filename().string();
+  if (last.empty() || last == "." || last == "..") refuse("must be the name of a folder to write");
+  if (is_mount_point(final_)) {
+    refuse("is a mount point, which cannot be replaced: give a new name inside it");
   }
   const std::string parent = folder_of(final_);
   for (int attempt = 0;; ++attempt) {

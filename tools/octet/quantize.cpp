@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "json_text.h"
 #include "npy.h"
 #include "quantize_model.h"
 #include "scale_source.h"
@@ -38,9 +39,7 @@ double seconds_since(Clock::time_point start) {
   throw std::runtime_error(fmt::format("-o {}: must end in .npy or .safetensors", printable(out)));
 }
 
-void print(const nlohmann::json& report) {
-  fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-}
+void print(const nlohmann::json& report) { fmt::print("{}\n", json_text(report)); }
 
 nlohmann::json quantize_one(const Options& options, TensorStore& store, std::string name) {
   const QuantizeOptions& q = options.model.quantize;

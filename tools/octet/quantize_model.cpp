@@ -156,7 +156,7 @@ nlohmann::ordered_json read_json(const std::string& path) {
   const MappedFile file(path);
   const auto* text = reinterpret_cast<const char*>(file.data());
   auto json = nlohmann::ordered_json::parse(text, text + file.size(), nullptr, false);
-  if (json.is_discarded()) file.fail("is not JSON");
+  if (json.is_discarded()) file.fail("is not JSON (which has neither NaN nor Infinity)");
   return json;
 }
 
@@ -180,6 +180,9 @@ nlohmann::json quantize_folder(const std::string& in, const std::string& out,
       })) {
     nothing_matches(in, options);
   }
+  // Before the work, not after it.
+  std::error_code none;
+  if (fs::is_regular_file(in + "/config.json", none)) read_json(in + "/config.json");
   OutputFolder folder(out);
   Done done;
   for (const std::string& shard : shards) {
