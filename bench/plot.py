@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws time over floor by shape, one panel for each regime, from CSVs of `octet bench`.
 
-    bench/plot.py [RESULTS.csv ...] [--baseline h200_dense_fp8.csv ...] -o over_floor.svg
+    bench/plot.py [RESULTS.csv ...] [--baseline PEERS.csv ...] -o over_floor.svg
 
 Shapes are grouped by weight (N x K), M growing to the right; 1 is the floor, lower is better. Drawn
 are plain launches, dependent ones, and cuBLASLt's per-tensor arm of the same run. A baseline adds

@@ -21,10 +21,8 @@ endif()
 if(OCTET_HAVE_CUDA)
   set(kernels "This build has the kernels for Hopper; to use them it needs NVIDIA's driver alone,\
  which it finds when it runs.")
-elseif(OCTET_CUDA STREQUAL "off")
-  set(kernels "This build has no kernels for Hopper (OCTET_CUDA=off): it computes on the CPU alone.")
 else()
-  set(kernels "This build has no kernels for Hopper (no nvcc was found): it computes on the CPU alone.")
+  set(kernels "This build has no kernels for Hopper (${OCTET_WHY_NO_KERNELS}): it computes on the CPU alone.")
 endif()
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "FP8 matrix multiplication with fine-grained scales")
 set(CPACK_PACKAGE_DESCRIPTION "Octet multiplies matrices in FP8 with one scale for each 128 channels or\

@@ -438,7 +438,7 @@ OCTET_API octet_code octet_cuda_driver_version(int32_t* version);
 OCTET_API octet_code octet_cuda_device_name(int32_t ordinal, char* text, size_t capacity);
 /* Numbers of a device for planning; refuses, in words, a device that cannot be used. */
 OCTET_API octet_code octet_cuda_device_spec(int32_t ordinal, octet_device_spec* device);
-/* Kernels inside this library; 0 if it was built without nvcc. */
+/* Kernels inside this library; 0 if it was built without them (OCTET_CUDA=off, or no nvcc). */
 OCTET_API int32_t octet_cuda_kernel_count(void);
 /* Name of kernel 0 <= index < count; null outside. */
 OCTET_API const char* octet_cuda_kernel_name(int32_t index);

@@ -25,6 +25,7 @@ from ._gemm import (
 )
 from ._library import VERSION as __version__
 from ._library import load_library
+from ._pad import padded
 from ._plan import GemmPlan, explain, is_supported, plan, plan_candidates, supports
 from ._problem import DeviceSpec, GemmProblem
 from ._quantize import dequantize, quantize, quantize_activations, quantize_weights
@@ -69,6 +70,7 @@ __all__ = [
     "gemm_offsets",
     "is_supported",
     "load_library",
+    "padded",
     "plan",
     "plan_candidates",
     "quantize",

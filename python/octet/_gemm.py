@@ -53,7 +53,8 @@ def gemm(
 
     a: [M,K], float8_e4m3fn (ml_dtypes) or bfloat16. b: [N,K], the same type. A third dimension in
         front of either is a batch; one without it serves the whole batch. Rows are contiguous; the
-        stride between them is a multiple of 16 bytes (`quantize_activations()` pads so).
+        stride between them is a multiple of 16 bytes (`quantize_activations()` pads so, `padded()`
+        makes such a copy of other arrays).
     sfa: float32 [M, ceil(K/128)]. sfb: float32 [ceil(N/128), ceil(K/128)], or [N, ceil(K/128)]: one
         scale for 1x128 (granularity says which where the shape cannot: "1d2d", "1d1d"). A number
         is one scale for everything. Both None for BF16 operands.
@@ -95,7 +96,10 @@ def gemm_contiguous(
 
     a: [rows,K]. b: [G,N,K]. sfa: float32 [rows, ceil(K/128)]. sfb: [G, ...] as in `gemm()`.
     group_index: int32 [rows]; each block of `alignment` rows (a multiple of 64) holds one group and
-        may end in rows of -1, which are stored as zeros (zero_padding=False: left untouched).
+        may end in rows of -1, which are stored as zeros (zero_padding=False: left untouched). In
+        host memory this is checked, and an index that breaks it is refused; on a device it is not,
+        and rows that are not of their block's group come out as if they were -1 (`validate()`
+        looks at host copies).
     more: c, bias ([N] or [G,N]), granularity, split, batch_invariant, and expected_m, the rows
         expected per group. The rest, and what is raised, as in `gemm()`.
     """

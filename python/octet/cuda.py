@@ -70,7 +70,7 @@ def device_spec(device: int = 0) -> DeviceSpec:
 
 
 def kernel_names() -> list[str]:
-    """Kernels inside the library; none where it was built without nvcc."""
+    """Kernels inside the library; none where it was built with OCTET_CUDA=off or without nvcc."""
     library = lib()
     count = library.octet_cuda_kernel_count()
     return [library.octet_cuda_kernel_name(i).decode() for i in range(count)]

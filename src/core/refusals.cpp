@@ -257,7 +257,9 @@ constexpr std::array kTexts{
              "backend computes the same bits",
              "The kernels are Hopper's own instructions."},
     RuleText{Rule::kBuildWithoutKernels, OCTET_UNSUPPORTED, "Devices at run time",
-             "this build has no kernels: build it where nvcc is installed", ""},
+             "this build has no kernels ({got}): build it with OCTET_CUDA=require, where nvcc is "
+             "installed",
+             ""},
     RuleText{
         Rule::kGpuKernel, kInvalid, "Devices at run time",
         "plan.kernel = \"{got}\": must be the name of a kernel of this build (a plan for \"cpu\" "

@@ -99,7 +99,9 @@ Status Context::create(int ordinal, std::unique_ptr<Context>& out) {
                                            {"name", name},
                                            {"got", core::text(major) + "." + core::text(minor)}});
   }
-  if (loader::cubins().empty()) return refuse(Rule::kBuildWithoutKernels, {});
+  if (loader::cubins().empty()) {
+    return refuse(Rule::kBuildWithoutKernels, {{"got", OCTET_WHY_NO_KERNELS}});
+  }
   ContextHandle handle = nullptr;
   if (const Result r = d->primary_retain(&handle, device); r != 0) {
     return d->fail("primary context", r);

@@ -117,6 +117,8 @@ Status in_words(Rule rule, const abi::TileConfig& tile, int split) {
 // What of the cost model is the same for all candidates of a problem.
 struct Traffic {
   double blocks, groups, d_bytes, read;
+  double weights;         // bytes of B
+  double unaligned_port;  // bytes a cycle that an SM can request of rows pitched so; 0: no limit
 };
 
 Traffic traffic_of(const octet_gemm_problem& p) {
@@ -127,6 +129,11 @@ Traffic traffic_of(const octet_gemm_problem& p) {
               (p.d_type == OCTET_F32 ? 4 : 2) * (p.accumulate ? 2 : 1);
   t.read =
       (static_cast<double>(p.m) + static_cast<double>(p.n)) * static_cast<double>(p.k) * t.groups;
+  t.weights = static_cast<double>(p.n) * static_cast<double>(p.k) * t.groups;
+  // The pitch is taken to be K, rounded up to what the copy engine needs. 128 bytes of K then lie
+  // in two lines of L2, and in five sectors of it where rows begin in the middle of one.
+  const int64_t pitch = core::round_up(p.k, 16);
+  t.unaligned_port = pitch % 32 != 0 ? 26.5 : pitch % 64 != 0 ? 37 : pitch % 128 != 0 ? 44 : 0;
   return t;
 }
 
@@ -168,14 +175,24 @@ Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
   cycles += tensor * (slower - 1);
   const double operands =
       static_cast<double>(core::kBlockK) * (tile.tile_m + tile.tile_n) * tile.k_groups * per_sm;
-  cycles = std::max({cycles, tensor * slower, operands / kPort});
+  const double requested = static_cast<double>(core::kBlockK) *
+                           (static_cast<double>(tile.tile_m) / tile.cluster_n +
+                            static_cast<double>(tile.tile_n) / tile.cluster_m) *
+                           tile.k_groups * per_sm;
+  cycles = std::max({cycles, tensor * slower, operands / kPort,
+                     traffic.unaligned_port > 0 ? requested / traffic.unaligned_port : 0.0});
 
   c.launch = device.launch_seconds * 1e6 + (g.cluster > 2 ? kClusterLaunch : 0);
   c.fill = kFill;
   c.math = waves * range * cycles / kClock;
   // With few SMs at work, DRAM is limited by what they have in flight.
   const double busy = static_cast<double>(g.grid) / per_sm / (kBusy * device.sms);
-  c.stream = (traffic.read + traffic.d_bytes) /
+  // Weights that are the 64-row operand pass by once for every tile of tokens; the second time they
+  // mostly lie in L2.
+  constexpr double kAgain = 0.3;
+  const double again =
+      tile.normal() ? 0 : kAgain * (static_cast<double>(g.units_m) - 1) * traffic.weights;
+  c.stream = (traffic.read + again + traffic.d_bytes) /
              (device.dram_bytes_per_second * kStreamed * std::min(1.0, busy)) * 1e6;
   if (g.cluster_split > 1) c.exchange = waves * kExchange * tile.partial_bytes() / 65536.0;
   if (g.cluster_split > 1 || tile.k_groups > 1) c.exchange += waves * kMeeting;

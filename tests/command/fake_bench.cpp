@@ -1,5 +1,8 @@
 // The made-up device's benchmark: times that the candidates' places make up, instead of times that
 // are measured. The third candidate is the fastest, by a tenth; as long as nobody interrupts it.
+#include <stdexcept>
+#include <string>
+
 #include <fmt/format.h>
 
 #include "bench.h"
@@ -20,6 +23,11 @@ int bench_problems(const BenchOptions& options, CandidateRun* run) {
                  {"gpu", "Fake H200"},
                  {"driver", "1.0, CUDA 13.0"},
                  {"octet", version()}};
+  CsvWriter csv;
+  std::string why_not;
+  if (!options.csv.empty() && !csv.open(options.csv, made.header, why_not)) {
+    throw std::runtime_error(why_not);
+  }
   bool interrupted = false;
   for (const GemmProblem& problem : options.problems) {
     const auto plans = choose_plans(options, problem, device.value());
@@ -36,6 +44,7 @@ int bench_problems(const BenchOptions& options, CandidateRun* run) {
       row.us = chosen.candidate == 2 ? 9.0 : 10.0 + chosen.candidate;
       fmt::print("{}\n", table_line(row));
       made.rows.push_back(row);
+      csv.row(row);
     }
   }
   if (run != nullptr) *run = made;

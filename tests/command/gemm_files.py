@@ -10,6 +10,7 @@ compared with == . OCTET_ON_FAKE has a device that is made up. Exit code 1 and a
 import itertools
 import os
 import pathlib
+import resource
 import struct
 import sys
 import tempfile
@@ -140,6 +141,10 @@ def check_refused(octet, fake, folder):
             ("must end in .npy or .safetensors", x, x, "-o", folder / "d.txt"),
             ("cannot be opened", x, folder / "none.npy", "-o", d)]:
         refused(octet, says, "gemm", *arguments)
+    refused(octet, "cannot be written in", "gemm", x, x, "-o", folder / "none/d.npy")
+    result = run(octet, "gemm", x, x, "-o", d, preexec_fn=lambda: resource.setrlimit(
+        resource.RLIMIT_FSIZE, (64, 64)))
+    check(result.returncode == 1 and "d.npy: cannot be written" in result.stderr, "full", result)
     environment = dict(os.environ, OCTET_FAKE_DEVICE="none")
     result = run(fake, "gemm", x, x, "-o", d, "--backend", "cuda", env=environment)
     check(result.returncode == 3 and not d.exists(), "no device", result)

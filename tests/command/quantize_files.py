@@ -10,6 +10,7 @@ and a line for each breach.
 
 import itertools
 import json
+import math
 import os
 import pathlib
 import resource
@@ -124,6 +125,94 @@ def check_scales_of_models(octet, folder):
     check((dtype, shape, data[:4]) == ("BF16", [2, 260], b"\0\x40\x80\x40"), f"--scales 2: {data[:4]}")
 
 
+def check_ambiguous_shapes(octet, folder):
+    """Where a .npy file's shape fits two readings, the user must say which; then it is that one."""
+    for rows, cols, block, shape in [(2, 200, "1x128", [2, 2]), (129, 300, "128x128", None),
+                                     (260, 300, "128x128", [3, 3]), (2, 200, "128x128", [2, 1]),
+                                     (2, 256, "128x128", [2, 1])]:
+        values = Numbers(rows).list(rows * cols)
+        write_npy(folder / "x.npy", "F32", (rows, cols), values)
+        for layout in ("row", "column"):
+            what = f"{rows} x {cols}, {block}, {layout}"
+            q, back = folder / "q.npy", folder / "back.npy"
+            succeed(octet, "quantize", folder / "x.npy", "-o", q, "--block", block, "--layout", layout)
+            got_shape = read_npy(folder / "q_scale_inv.npy")[1]
+            if shape == got_shape:
+                back.unlink(missing_ok=True)
+                refused(octet, "give --layout row for the former or --layout column for the latter",
+                        "dequantize", q, "-o", back)
+                refused(octet, "give --layout-a row", "gemm", q, folder / "x.npy", "-o", back,
+                        "--dtype-a", "e4m3")
+                refused(octet, "give --layout-b row", "gemm", folder / "x.npy", q, "-o", back,
+                        "--dtype-b", "e4m3")
+                check(not back.exists(), f"{what}: something was written")
+            else:
+                succeed(octet, "dequantize", q, "-o", back)
+                near(what, values, floats(read_npy(back)[2]))
+            succeed(octet, "dequantize", q, "-o", back, "--layout", layout)
+            near(what + ", said", values, floats(read_npy(back)[2]))
+            succeed(octet, "gemm", q, q, "-o", back, "--dtype-a", "e4m3", "--dtype-b", "e4m3", "--out",
+                    "f32", "--layout-a", layout, "--layout-b", layout)
+            wanted = [sum(values[i * cols + k] * values[j * cols + k] for k in range(cols))
+                      for i, j in itertools.product((0, rows - 1), repeat=2)]
+            d = floats(read_npy(back)[2])
+            near(what + ", gemm", wanted, [d[i * rows + j] for i, j in
+                                           itertools.product((0, rows - 1), repeat=2)])
+            # The same scales in the file itself: it says how they lie.
+            succeed(octet, "quantize", folder / "x.npy", "-o", folder / "q.safetensors", "--block",
+                    block, "--layout", layout)
+            succeed(octet, "dequantize", folder / "q.safetensors", "-o", back)
+            near(what + ", .safetensors", values, floats(read_npy(back)[2]))
+    # Models of others: rows first, and one value a row rather than blocks of K in a column.
+    codes = [0x38] * 512
+    for shape, scales, want in [([2, 2], [1, 2, 4, 8], [1, 2, 4, 8]), ([2, 1], [1, 2], [1, 1, 2, 2])]:
+        write_safetensors(folder / "m.safetensors", {"w": ("F8_E4M3", [2, 256], codes),
+                                                     "w_scale": ("F32", shape, scales)})
+        succeed(octet, "dequantize", f"{folder}/m.safetensors:w", "-o", folder / "back.npy")
+        got = floats(read_npy(folder / "back.npy")[2])
+        check(got[::128] == want, f"a model's scales of {shape}: {got[::128]}")
+
+
+def near(what, wanted, got):
+    error = (sum((x - y) ** 2 for x, y in zip(got, wanted)) / sum(y * y for y in wanted)) ** 0.5
+    check(len(got) == len(wanted) and error < 0.05, f"{what}: an error of {error}")
+
+
+def check_not_finite(octet, folder):
+    """Blocks with NaN or infinity are counted and told; what is only large is neither."""
+    rows, cols = 260, 300
+    for block, axis, transpose in itertools.product(["1x128", "128x128"], [0, 1], [False, True]):
+        values = [1.0] * (rows * cols)
+        values[7] = 3e38
+        blocks = set()
+        for r, c, value in [(0, 0, math.nan), (0, 127, math.inf), (0, 128, -math.inf), (1, 5, math.nan),
+                            (128, 5, math.inf), (259, 299, math.nan), (259, 256, math.nan)]:
+            values[r * cols + c] = value
+            line, k = (r, c) if axis == 1 else (c, r)
+            blocks.add((line if block == "1x128" else line // 128, k // 128))
+        write_npy(folder / "x.npy", "F32", (rows, cols), values)
+        arguments = ["quantize", folder / "x.npy", "-o", folder / "q.npy", "--block", block, "--axis",
+                     axis] + (["--transpose"] if transpose else [])
+        result = run(octet, *arguments)
+        what = f"not finite, {block}, axis {axis}, transpose {transpose}"
+        check(result.returncode == 0 and result.stderr ==
+              f"octet: x: {len(blocks)} blocks of {block} hold NaN or infinity, which became NaN\n",
+              f"{what}: {len(blocks)} blocks, {result.stderr}")
+        tensor = succeed(octet, *arguments)["quantised"][0]
+        check(tensor["blocks_not_finite"] == len(blocks), f"{what}: {tensor}")
+    write_npy(folder / "x.npy", "F32", (1, 2), [3e38, -3e38])
+    result = run(octet, "quantize", folder / "x.npy", "-o", folder / "q.npy")
+    check(result.returncode == 0 and not result.stderr, "large and finite", result)
+    model = folder / "m.safetensors"
+    write_safetensors(model, {"a.weight": ("F32", [1, 2], [1.0, math.nan]),
+                              "b.weight": ("BF16", [1, 2], [1.0, 2.0]),
+                              "c.weight": ("F16", [1, 2], [math.inf, 2.0])})
+    result = run(octet, "quantize", model, "-o", folder / "m8.safetensors")
+    check(result.stderr.splitlines() == [f"octet: {name}.weight: 1 block of 128x128 holds NaN or "
+                                         "infinity, which became NaN" for name in "ac"],
+          "not finite, a model", result)
+
+
 def check_pow2(octet, folder):
     write_npy(folder / "x.npy", "F32", (1, 128), [448 * 3.0] + [1.0] * 127)
     for scales, descr, want in [("pow2", "<f4", struct.pack("<f", 4)), ("ue8m0", "|u1", b"\x81")]:
@@ -181,6 +270,7 @@ def check_model(octet, folder):
           config["quantization_config"]["modules_to_not_convert"] == ["embed_tokens"],
           f"config: {config}")
     succeed(octet, "dequantize", f"{out}:b.down_proj.weight", "-o", folder / "w.npy")
+    check_model_back(octet, folder, model, out)
     refused(octet, "is there already", "quantize", model, "-o", out)
     refused(octet, "no F32, BF16 or F16 matrix", "quantize", model, "-o", folder / "none",
             "--include", "*.bias")
@@ -194,6 +284,56 @@ def check_model(octet, folder):
             f"{out}:a.q_proj.weight", "-o", folder / "w.npy")
     check(not (folder / "none").exists() and
           not [name for name in os.listdir(folder) if name.startswith(".octet")], "something stayed")
+
+
+def check_model_back(octet, folder, model, fp8):
+    """Every tensor as one by one, everything else as it was before it was quantised."""
+    back = folder / "model-bf16"
+    report = succeed(octet, "dequantize", fp8, "-o", back)
+    check([t["name"] for t in report.get("dequantised", [])] == ["a.q_proj.weight",
+                                                                 "b.down_proj.weight"] and
+          report["copied"] == 2, f"model back: {report}")
+    check(sorted(os.listdir(back)) == sorted(os.listdir(fp8)), f"model back: {os.listdir(back)}")
+    check((back / "model.safetensors.index.json").exists() and
+          json.loads((back / "config.json").read_text()) == {"hidden_size": 8, "eps": 1e-06} and
+          (back / "tokenizer.json").read_text() == "tokens", "model back: the other files")
+    index = json.loads((back / "model.safetensors.index.json").read_text())["weight_map"]
+    for file in ("model-1.safetensors", "model-2.safetensors"):
+        before, after = read_safetensors(model / file), read_safetensors(back / file)
+        check(set(before) == set(after) and all(index[name] == file for name in after),
+              f"model back: {file} holds {sorted(after)}")
+        for name, (dtype, shape, data) in before.items():
+            check(after[name][:2] == (dtype, shape), f"model back: {name} is {after[name][:2]}")
+            if "proj" in name:
+                succeed(octet, "dequantize", f"{fp8}:{name}", "-o", folder / "one.npy", "--to", "bf16")
+                data = read_npy(folder / "one.npy")[2]
+            check(after[name][2] == data, f"model back: {name} has other bytes")
+        check(b"octet." not in (back / file).read_bytes(), f"model back: {file} says it is quantised")
+    succeed(octet, "dequantize", fp8, "-o", folder / "model-f32", "--to", "f32")
+    shape = read_safetensors(folder / "model-f32/model-2.safetensors")["b.down_proj.weight"][:2]
+    check(shape == ("F32", [64, 128]), f"model back, --to f32: {shape}")
+    # A file of several, whose scales say nothing of themselves; one has none.
+    codes = [0x38] * 8
+    several = {"a": ("F8_E4M3", [2, 4], codes), "a_scale": ("F32", [], [0.5]),
+               "b": ("F8_E4M3", [4, 2], codes), "b_scale_inv": ("F32", [1, 1], [2.0]),
+               "c": ("U8", [3], [1, 2, 3]), "c_scale": ("F32", [1], [7.0])}
+    write_safetensors(folder / "s.safetensors", several, {"octet.a": "axis=1"})
+    succeed(octet, "dequantize", folder / "s.safetensors", "-o", folder / "t.safetensors")
+    check(read_safetensors(folder / "t.safetensors") ==
+          {"a": ("BF16", [2, 4], b"\0\x3f" * 8), "b": ("BF16", [4, 2], b"\0\x40" * 8),
+           "c": ("U8", [3], b"\1\2\3"), "c_scale": ("F32", [1], struct.pack("<f", 7))},
+          "a file of several, dequantised")
+    refused(octet, "--scales 2: is for one tensor", "dequantize", fp8, "-o", folder / "no",
+            "--scales", "2")
+    refused(octet, "is there already", "dequantize", fp8, "-o", back)
+    refused(octet, "is an input of the same command", "dequantize", fp8, "-o", fp8)
+    refused(octet, "holds no tensor of e4m3 codes", "dequantize", model, "-o", folder / "no")
+    del several["a_scale"]
+    write_safetensors(folder / "s.safetensors", several)
+    refused(octet, "s.safetensors:a: holds codes, and there is no tensor a_scale_inv", "dequantize",
+            folder / "s.safetensors", "-o", folder / "no.safetensors")
+    check(not (folder / "no").exists() and not (folder / "no.safetensors").exists(),
+          "model back: a refused command wrote something")
 
 
 def check_refused(octet, folder):
@@ -303,7 +443,9 @@ def check_ended(octet, folder):
 
 def main():
     octet = sys.argv[1]
-    for part in (check_every_option, check_scales_of_models, check_pow2, check_model, check_refused,
+    for part in (check_every_option, check_scales_of_models,
+                 check_ambiguous_shapes, check_not_finite,
+                 check_pow2, check_model, check_refused,
                  check_every_cut, check_full_disk, check_ended):
         with tempfile.TemporaryDirectory() as folder:
             part(octet, pathlib.Path(folder))

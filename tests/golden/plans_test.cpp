@@ -78,7 +78,9 @@ TEST(PlanGolden, NoTileIsFarLargerThanTheProblem) {
 // Partial sums over a cluster cost time, which idle SMs pay for, or a last wave that would be empty
 // but for a few tiles: after some waves neither is left.
 TEST(PlanGolden, KIsNotSplitWhereTilesFillTheDevice) {
-  constexpr std::int64_t kMostWaves = 6;
+  // Half an empty wave in seven is 7 %; where pitches are odd, SMs and not DRAM set the time of
+  // decode.
+  constexpr std::int64_t kMostWaves = 7;
   Random random(15);
   for (int i = 0; i < 4000; ++i) {
     GemmProblem p;

@@ -182,8 +182,18 @@ def refusals():
     yield "a has strides [512, 2]: must be 1 in the last", lambda: octet.gemm(
         np.zeros((8, 512), E4M3)[:, ::2], b, sfa, sfb)  # fmt: skip
     yield "a has strides [-256, 1]: must be 0 or more", lambda: octet.gemm(a[::-1], b, sfa, sfb)
-    yield "a.ld = 250: must be a multiple of 16", lambda: octet.gemm(
+    yield "a has strides [250, 1]: rows must lie a multiple of 16 bytes (16 elements) apart; " \
+        "octet.padded(a)", lambda: octet.gemm(
         np.zeros((8, 250), E4M3), b[:, :250], sfa, sfb)  # fmt: skip
+    yield "b has strides [252, 1]: rows must lie a multiple of 16 bytes (8 elements) apart; " \
+        "octet.padded(b)", lambda: octet.gemm(
+        np.zeros((8, 256), BF16)[:, :252], np.zeros((40, 252), BF16))  # fmt: skip
+    yield "b has strides [10000, 250, 1]: rows must lie", lambda: octet.gemm(
+        np.zeros((2, 8, 256), E4M3)[..., :250], np.zeros((2, 40, 250), E4M3), 1.0, 1.0)
+    yield "b has strides [250, 1, 1]: rows must lie", lambda: octet.gemm(
+        np.zeros((2, 8, 256), E4M3)[..., :250], np.zeros((2, 1, 250), E4M3), 1.0, 1.0)
+    yield "array has shape [3]: must be 2 dimensions or more", lambda: octet.padded(np.zeros(3))
+    yield "array = 3: must be an array", lambda: octet.padded(3)
     yield "a.data = ", lambda: octet.gemm(a[:, 1:], b[:, 1:], sfa, sfb)
     yield "sfa has shape [7, 2]: must be [8, 2]", lambda: octet.gemm(a, b, sfa[:7], sfb)
     yield "sfa has dtype float64: must be float32", lambda: octet.gemm(
@@ -242,6 +252,33 @@ def test_refusals_are_one_sentence(sentence, call):
         call()
     assert str(caught.value).startswith(sentence)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("k", [1, 15, 16, 301])
+@pytest.mark.parametrize("kind", [E4M3, np.uint8, BF16, np.float32])
+def test_padded(k, kind):
+    x = (RNG.standard_normal((3, 5, k)) * 9).astype(kind)
+    for array in (x, x[1], x[:, ::2], x.swapaxes(0, 1), x[1:1]):
+        copy = octet.padded(array)
+        assert copy.shape == array.shape and copy.dtype == array.dtype
+        assert bits(copy) == bits(array) and not np.shares_memory(copy, array)
+        assert all(stride % 16 == 0 for stride in copy.strides[:-1])
+        assert copy.ctypes.data % 16 == 0
+
+
+def test_padded_operands_of_files(tmp_path):
+    # What came from a file lies one row after the other; padded, it has the bits it was made with.
+    a, b, sfa, sfb = operands(8, 40, 301)
+    np.save(tmp_path / "a.npy", np.ascontiguousarray(a).view(np.uint8))
+    loaded = np.load(tmp_path / "a.npy")
+    with pytest.raises(octet.InvalidArgument, match=r"octet\.padded\(a\)"):
+        octet.gemm(loaded, b, sfa, sfb, dtype="e4m3")
+    again = octet.gemm(octet.padded(loaded), b, sfa, sfb, dtype="e4m3")
+    assert bits(again) == bits(octet.gemm(a, b, sfa, sfb))
+    x, w = np.ones((3, 5), BF16), np.ones((7, 5), BF16)
+    assert (octet.gemm(octet.padded(x), octet.padded(w)) == 5).all()
+    batch = np.ones((2, 3, 5), BF16)
+    assert octet.gemm(octet.padded(batch), octet.padded(w)).shape == (2, 3, 7)
 
 
 def test_unknown_keywords():

@@ -47,6 +47,33 @@ def test_contiguous(weights):
     assert bits(kept[:50].astype(BF16)) == bits(d[:50])
 
 
+def test_contiguous_of_another_alignment_is_refused(weights):
+    # Whatever row of a block breaks it: a run would store zeros there and say nothing.
+    a, sfa = octet.quantize_activations(normal(256, K))
+    call = lambda index, **k: octet.gemm_contiguous(  # noqa: E731
+        a, weights[0], sfa, weights[1], index, **k)
+    index = np.repeat(np.array([2, 0, 1, 3], np.int32), 64)
+    call(index, alignment=64)
+    out = np.full((256, N), 7, np.float32)
+    with pytest.raises(octet.InvalidArgument, match=r"group_index\[64\] = 0: must be 2"):
+        call(index, out=out)  # alignment 128
+    plan = octet.plan(f"contiguous_g{G}m64n{N}k{K}_f32")
+    with pytest.raises(octet.InvalidArgument, match=r"group_index\[64\] = 0: must be 2"):
+        octet.cpu.run(plan, a, weights[0], sfa, weights[1], out, group_index=index)
+    assert (out == 7).all()
+    for row, group in ((1, 0), (63, 1), (64, 4), (128, -2), (255, 2), (200, 1)):
+        bad = index.copy()
+        bad[row] = group
+        with pytest.raises(octet.InvalidArgument, match=rf"group_index\[{row}|group_index\[65"):
+            call(bad, alignment=64)
+    bad = index.copy()
+    bad[10] = -1  # padding in the middle of a block
+    with pytest.raises(octet.InvalidArgument, match=r"group_index\[11\] = 2"):
+        call(bad, alignment=64)
+    short = index[:200]
+    octet.gemm_contiguous(a[:200], weights[0], sfa[:200], weights[1], short, alignment=64)
+
+
 @pytest.mark.parametrize("index_type", [np.int32, np.int64])
 def test_offsets(weights, index_type):
     a, sfa = octet.quantize_activations(normal(50, K))

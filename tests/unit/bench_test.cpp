@@ -248,6 +248,16 @@ TEST(BenchReport, TheFileIsWholeAtAnyMoment) {
   CsvWriter nowhere;
   EXPECT_FALSE(nowhere.open("/nonexistent/x.csv", {}, why_not));
   EXPECT_EQ(why_not, "--csv /nonexistent/x.csv: cannot be written (No such file or directory)");
+  CsvWriter full;
+  try {
+    full.open("/dev/full", {}, why_not);
+    ADD_FAILURE() << "a full disk was not told";
+  } catch (const CheckFailed& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "--csv /dev/full: writing failed (No space left on device); what was written before "
+        "is in it");
+  }
 }
 
 TEST(BenchReport, SummariesByRegime) {

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -109,12 +110,14 @@ TEST(Refusals, NothingIsWrittenOnFailure) {
 TEST(Refusals, FaultsAreTold) {
   EXPECT_EQ(oct::capi::guarded([]() -> oct::Status { throw std::bad_alloc(); }),
             OCTET_OUT_OF_MEMORY);
-  EXPECT_EQ(oct::capi::last_message(), "out of memory");
+  EXPECT_EQ(std::string_view(oct::capi::last_message()), "out of memory");
   EXPECT_EQ(oct::capi::guarded([]() -> oct::Status { throw std::runtime_error("this and that"); }),
             OCTET_INTERNAL);
-  EXPECT_EQ(oct::capi::last_message(), "internal fault, please report it: this and that");
+  EXPECT_EQ(std::string_view(oct::capi::last_message()),
+            "internal fault, please report it: this and that");
   EXPECT_EQ(oct::capi::guarded([]() -> oct::Status { throw 1; }), OCTET_INTERNAL);
-  EXPECT_EQ(oct::capi::last_message(), "internal fault, please report it: unknown exception");
+  EXPECT_EQ(std::string_view(oct::capi::last_message()),
+            "internal fault, please report it: unknown exception");
   // The room for a sentence is bounded: it is cut behind a whole character, and says so.
   for (std::size_t before = 1990; before < 2060; ++before) {
     const std::string long_one = std::string(before, 'x') + "\u00e4\u00e4\u00e4";

@@ -46,9 +46,9 @@ std::string kernel_and_split(const GemmPlan& plan);
 std::vector<GemmProblem> chain_problems(int rows);
 
 // On a device; in a build without kernels they say that there are none. They throw
-// Error or DeviceError; exit codes: 0, 2 something was refused, 3 no kernels, 130 interrupted (the
-// CSV holds what was measured until then).
-// `run`, if not null, receives the record and what was measured.
+// Error or DeviceError; exit codes: 0, 1 writing failed midway, 2 something was refused, 3 no
+// kernels, 130 interrupted (the CSV holds what was measured until then). `run`, if not null,
+// receives the record and what was measured.
 struct CandidateRun;
 int bench_problems(const BenchOptions& options, CandidateRun* run = nullptr);
 int bench_chain(const BenchOptions& options);

@@ -8,6 +8,7 @@
 #include "bench.h"
 #include "cases_file.h"
 #include "commands.h"
+#include "inputs.h"
 #include "table_file.h"
 
 namespace octet::tool {
@@ -61,8 +62,10 @@ int run_bench(BenchRequest request) {
   if (!request.force.empty()) parse_force(request.force, options);
   if (!options.table_file.empty()) {
     options.table = std::make_shared<TunedTable>(read_table("--table", options.table_file));
+    note_input(options.table_file);
   }
   collect_problems(request);
+  if (!options.csv.empty()) require_writable("--csv", options.csv);
   return with_exit_codes([&] {
     if (request.dry_run) return bench_dry_run(options);
     if (request.chain) return bench_chain(options);

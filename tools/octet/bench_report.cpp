@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_statistics.h"
+#include "check_failed.h"
 #include "json_text.h"
 
 namespace octet::tool {
@@ -67,6 +68,7 @@ bool CsvWriter::open(const std::string& path, const BenchHeader& header, std::st
     why_not = fmt::format("--csv {}: cannot be written ({})", path, std::strerror(errno));
     return false;
   }
+  path_ = path;
   for (const auto& [key, value] : header) comment(key, value);
   line(columns);
   return true;
@@ -75,8 +77,9 @@ bool CsvWriter::open(const std::string& path, const BenchHeader& header, std::st
 // Flushed line by line, so that an interrupted run leaves whole rows.
 void CsvWriter::line(const std::string& text) {
   if (file_ == nullptr) return;
-  std::fputs((text + "\n").c_str(), file_);
-  std::fflush(file_);
+  if (std::fputs((text + "\n").c_str(), file_) >= 0 && std::fflush(file_) == 0) return;
+  throw CheckFailed(fmt::format("--csv {}: writing failed ({}); what was written before is in it",
+                                path_, std::strerror(errno)));
 }
 
 void CsvWriter::row(const BenchRow& row) { line(csv_line(row)); }

@@ -47,7 +47,8 @@ class CsvWriter {
   ~CsvWriter();
   CsvWriter(const CsvWriter&) = delete;
   CsvWriter& operator=(const CsvWriter&) = delete;
-  // False, with a sentence, if the file cannot be written. Without a call nothing is written.
+  // False, with a sentence, if there can be no such file. Without a call nothing is written.
+  // CheckFailed, here and below, if writing fails midway.
   bool open(const std::string& path, const BenchHeader& header, std::string& why_not,
             const std::string& columns = csv_columns());
   void row(const BenchRow& row);
@@ -56,6 +57,7 @@ class CsvWriter {
 
  private:
   std::FILE* file_ = nullptr;
+  std::string path_;
 };
 
 struct RegimeSummary {

@@ -9,8 +9,9 @@ namespace {
 
 int refuse() {
   complain(
-      "octet: this build has no kernels, so there is nothing to time: build it where nvcc "
-      "is installed (--dry-run shows what would be timed)\n");
+      "octet: this build has no kernels (" OCTET_WHY_NO_KERNELS
+      "), so there is nothing to time: build it with OCTET_CUDA=require, where nvcc is installed "
+      "(--dry-run shows what would be done)\n");
   return 3;
 }
 

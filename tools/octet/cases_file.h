@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "inputs.h"
 #include "octet/octet.hpp"
 #include "table_file.h"
 
@@ -16,6 +17,7 @@ inline void read_cases(const std::string& path, std::vector<GemmProblem>& proble
   require_regular("--file", path);
   std::ifstream in(path);
   if (!in) throw std::runtime_error("--file " + path + ": cannot be read");
+  note_input(path);
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
     const std::size_t first = line.find_first_not_of(" \t\r");

@@ -5,24 +5,19 @@
 #include <cmath>
 #include <exception>
 #include <functional>
-#include <stdexcept>
 #include <string>
 
 #include <CLI/CLI.hpp>
+
+#include "check_failed.h"
 
 namespace octet::tool {
 
 enum ExitCode : int {
   kRight = 0,
-  kCheckFailed = 1,
-  kBadInput = 2,
-  kNoDevice = 3,  // no usable device, or a build without kernels
-};
-
-// A result is not what it must be: one sentence. main() makes it kCheckFailed.
-class CheckFailed : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
+  kCheckFailed = 1,  // also: writing failed midway, the device failed
+  kBadInput = 2,     // also: a path that cannot be written to as given
+  kNoDevice = 3,     // no usable device, or a build without kernels
 };
 
 struct Command {

@@ -141,8 +141,11 @@ def manual_page(version, main, commands):
         if command.notes:
             lines += [".PP", ".nf", *(roff(line) for line in command.notes), ".fi"]
     lines += [".SH EXIT STATUS"]
-    for code, meaning in enumerate(("Right.", "A check failed.", "Bad input.",
-                                    "No usable device, or no kernels in this build.")):
+    for code, meaning in (
+            (0, "Right."),
+            (1, "A check failed, writing failed midway (a full disk), or the device failed."),
+            (2, "Bad input, or a path that cannot be written to as given."),
+            (3, "No usable device, or no kernels in this build."), (130, "Interrupted.")):
         lines += [".TP", str(code), meaning]
     lines += [".SH FILES", ".TP", roff("../share/octet/samples"),
               "The sample of \\fBoctet demo\\fR, seen from the folder of the command.", ".TP",

@@ -6,7 +6,8 @@ namespace octet::tool {
 namespace {
 
 [[noreturn]] void none() {
-  throw DeviceError("this build has no kernels: build it where nvcc is installed");
+  throw DeviceError("this build has no kernels (" OCTET_WHY_NO_KERNELS
+                    "): build it with OCTET_CUDA=require, where nvcc is installed");
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ std::string cuda_version_text(int32_t version) {
 void require_usable(int32_t ordinal) {
   // Said first: without kernels no driver and no device would help.
   if (octet_cuda_kernel_count() == 0) {
-    throw NoDevice("this build has no kernels: build it where nvcc is installed");
+    throw NoDevice("this build has no kernels (" OCTET_WHY_NO_KERNELS
+                   "): build it with OCTET_CUDA=require, where nvcc is installed");
   }
   const auto device = cuda::device_spec(ordinal);
   if (!device.ok()) throw NoDevice(device.message());

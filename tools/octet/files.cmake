@@ -6,9 +6,11 @@ target_sources(octet_command_parts PRIVATE
   gemm_operand.cpp
   interrupts.cpp
   mapped_file.cpp
+  model_files.cpp
   npy.cpp
   output_file.cpp
   quantize.cpp
+  dequantize_model.cpp
   quantize_model.cpp
   quantize_tensor.cpp
   scale_source.cpp

@@ -29,7 +29,8 @@ namespace octet::tool {
 namespace {
 
 struct Options {
-  std::string a, b, out, bias, dtype_bias, sfa, sfb, dtype_a, dtype_b;
+  std::string a, b, out, bias, dtype_bias, dtype_a, dtype_b;
+  ScaleOptions sfa, sfb;
   std::string type = "bf16", backend = "auto", error = "sample";
   int32_t device = 0, threads = 0;
   bool json = false;
@@ -165,8 +166,8 @@ void print(const nlohmann::json& report) {
 }
 
 int run_gemm(const Options& options) {
-  const Operand a(options.a, options.dtype_a, "--sfa", options.sfa, true, options.threads);
-  const Operand b(options.b, options.dtype_b, "--sfb", options.sfb, false, options.threads);
+  const Operand a(options.a, options.dtype_a, options.sfa, true, options.threads);
+  const Operand b(options.b, options.dtype_b, options.sfb, false, options.threads);
   must_fit(a, b);
   GemmProblem problem;
   problem.m = a.rows();
@@ -269,10 +270,16 @@ Command add_gemm(CLI::App& app) {
   gemm->add_option("--out", options->type, "type of D")
       ->check(CLI::IsMember({"bf16", "f16", "f32"}))
       ->capture_default_str();
-  gemm->add_option("--sfa", options->sfa,
+  gemm->add_option("--sfa", options->sfa.scales,
                    "scales of A's codes: FILE[:TENSOR] or a number; by default TENSOR_scale_inv or "
                    "TENSOR_scale beside them");
-  gemm->add_option("--sfb", options->sfb, "scales of B's codes, likewise");
+  gemm->add_option("--sfb", options->sfb.scales, "scales of B's codes, likewise");
+  gemm->add_option("--layout-a", options->sfa.layout,
+                   "how scales of A's codes lie: [rows, blocks of K] (row) or the transpose "
+                   "(column); needed where a .npy file's shape fits both")
+      ->check(CLI::IsMember({"row", "column"}));
+  gemm->add_option("--layout-b", options->sfb.layout, "how those of B's lie")
+      ->check(CLI::IsMember({"row", "column"}));
   gemm->add_option("--dtype-a", options->dtype_a,
                    "what integers of A are: e4m3 (8 bits) or bf16 (16 bits)")
       ->check(CLI::IsMember({"e4m3", "bf16"}));
@@ -300,9 +307,9 @@ Command add_gemm(CLI::App& app) {
       "  octet gemm x.npy model.safetensors:layer.weight -o d.npy\n"
       "  octet gemm x8.npy w8.npy -o d.npy --dtype-a e4m3 --dtype-b e4m3 --out f32\n"
       "  octet gemm x.npy my-model-fp8:layer.weight -o d.safetensors:y --bias b.npy --json\n"
-      "\nExit codes: 0 right; 1 D could not be written, or the device failed; 2 bad input; 3 no "
-      "usable\ndevice (--backend cuda). D appears under its name when all of it is on the disk, or "
-      "not at\nall.\n");
+      "\nExit codes: 0 right; 1 writing failed midway (a full disk), or the device failed; 2 bad "
+      "input,\nor a path that cannot be written to as given; 3 no usable device (--backend cuda); "
+      "130\ninterrupted. D appears under its name when all of it is on the disk, or not at all.\n");
   return {gemm, [options] { return run_gemm(*options); }};
 }
 

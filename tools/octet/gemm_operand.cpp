@@ -16,9 +16,11 @@ GemmArgs& OperandRows::into(GemmArgs& args, bool is_a) const {
   return args;
 }
 
-Operand::Operand(const std::string& reference, const std::string& dtype, const std::string& option,
-                 const std::string& scales, bool is_a, int32_t threads)
+Operand::Operand(const std::string& reference, const std::string& dtype,
+                 const ScaleOptions& scale_options, bool is_a, int32_t threads)
     : store_(parse_reference(reference).path), is_a_(is_a), threads_(threads) {
+  const std::string& scales = scale_options.scales;
+  const std::string option = is_a ? "--sfa" : "--sfb";
   std::string name = parse_reference(reference).tensor;
   if (name.empty() && !store_.holds_one_array()) name = store_.only_codes();
   tensor_ = &store_.choose(name);
@@ -47,8 +49,10 @@ Operand::Operand(const std::string& reference, const std::string& dtype, const s
   if (known.block) hints.block = *known.block == "1x128" ? OCTET_BLOCK_1X128 : OCTET_BLOCK_128X128;
   if (known.layout) hints.column = *known.layout == "column";
   // Scales given apart from the file need not be those it tells of.
-  map_.emplace(source_->tensor(), rows(), k(), scales.empty() ? hints : ScaleHints{},
-               source_->label());
+  if (!scales.empty()) hints = {};
+  if (!scale_options.layout.empty()) hints.column = scale_options.layout == "column";
+  if (source_->is_npy()) hints.layout_option = is_a ? "--layout-a" : "--layout-b";
+  map_.emplace(source_->tensor(), rows(), k(), hints, source_->label());
 }
 
 std::string Operand::describe() const {

@@ -22,12 +22,15 @@ struct OperandRows {
   GemmArgs& into(GemmArgs& args, bool is_a) const;
 };
 
+// What was given for --sfa and --layout-a, or for B; empty if nothing.
+struct ScaleOptions {
+  std::string scales, layout;
+};
+
 class Operand {
  public:
-  // `option` is --sfa or --sfb, `scales` what was given there. `block` is used if the file holds no
-  // codes; A needs 1x128, whatever its scales are of.
-  Operand(const std::string& reference, const std::string& dtype, const std::string& option,
-          const std::string& scales, bool is_a, int32_t threads);
+  Operand(const std::string& reference, const std::string& dtype, const ScaleOptions& scale_options,
+          bool is_a, int32_t threads);
 
   int64_t rows() const { return tensor_->shape[0]; }
   int64_t k() const { return tensor_->shape[1]; }

@@ -23,6 +23,7 @@ nlohmann::json gather() {
     report["device_presets"].push_back(octet_device_preset_name(i));
   }
   report["kernels"] = octet_cuda_kernel_count();
+  report["why_no_kernels"] = OCTET_WHY_NO_KERNELS;
   const auto driver = cuda::driver_version();
   report["driver"] = {{"usable", driver.ok()},
                       {"cuda_version", driver.ok() ? cuda_version_text(driver.value()) : ""},
@@ -47,9 +48,9 @@ void print(const nlohmann::json& report) {
     fmt::print("  {:<10} {}\n", name, there.get<bool>() ? "available" : "not on this processor");
   }
   const int kernels = report["kernels"].get<int>();
-  fmt::print("\nHopper kernels\n  {}\n", kernels == 0
-                                             ? std::string("none in this build (made without nvcc)")
-                                             : fmt::format("{} in this build", kernels));
+  fmt::print("\nHopper kernels\n  {}\n",
+             kernels == 0 ? std::string("none in this build (" OCTET_WHY_NO_KERNELS ")")
+                          : fmt::format("{} in this build", kernels));
   fmt::print("\nNVIDIA driver\n  {}\n",
              report["driver"]["usable"].get<bool>()
                  ? "for CUDA " + report["driver"]["cuda_version"].get<std::string>()

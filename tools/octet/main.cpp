@@ -1,4 +1,6 @@
-// The command `octet`. Exit codes: 0 right, 1 a check failed, 2 bad input, 3 no usable device.
+// The command `octet`. Exit codes: 0 right; 1 a check failed, writing failed midway, or the device
+// failed; 2 bad input, or a path that cannot be written to as given; 3 no usable device; 130
+// interrupted (by the signal itself, except where what was measured so far is written first).
 #include <cstdio>
 #include <exception>
 #include <filesystem>

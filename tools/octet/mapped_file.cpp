@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "inputs.h"
 #include "interrupts.h"
 #include "tensor.h"
 
@@ -25,6 +26,7 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   // A FIFO would let open() wait for a writer.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) fail(fmt::format("cannot be opened: {}", std::strerror(errno)));
+  note_input(path);
   struct stat info {};
   if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(file);

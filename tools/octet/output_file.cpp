@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "commands.h"
+#include "inputs.h"
 #include "interrupts.h"
 #include "tensor.h"
 
@@ -73,6 +74,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path), final_(path) {
     if (error) refuse(fmt::format("cannot be followed: {}", error.message()));
     final_ = target.string();
   }
+  must_not_be_input(printable(path), final_);
   struct stat present {};
   const bool exists = ::stat(final_.c_str(), &present) == 0;
   if (!exists && errno == ENAMETOOLONG) {
@@ -191,6 +193,7 @@ OutputFolder::OutputFolder(const std::string& final_path) : final_(final_path) {
     throw std::runtime_error(fmt::format("{}: {}", printable(final_path), what));
   };
   if (final_.empty()) refuse("must be the name of a folder to write");
+  must_not_be_input(printable(final_path), final_);
   std::error_code error;
   const fs::file_status present = fs::symlink_status(final_, error);
   if (error == std::errc::filename_too_long) {

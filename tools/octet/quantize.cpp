@@ -1,18 +1,19 @@
 // `octet quantize` and `octet dequantize`: files in, files out.
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "complain.h"
+#include "dequantize_model.h"
+#include "inputs.h"
 #include "json_text.h"
 #include "npy.h"
 #include "quantize_model.h"
@@ -39,6 +40,16 @@ double seconds_since(Clock::time_point start) {
   throw std::runtime_error(fmt::format("-o {}: must end in .npy or .safetensors", printable(out)));
 }
 
+octet_type type_of(const std::string& name) {
+  return name == "f32" ? OCTET_F32 : name == "bf16" ? OCTET_BF16 : OCTET_F16;
+}
+
+void print_left_out(const nlohmann::json& report) {
+  for (const auto& name : report.value("left_out", nlohmann::json::array())) {
+    fmt::print("not copied: {}\n", name.get<std::string>());
+  }
+}
+
 void print(const nlohmann::json& report) { fmt::print("{}\n", json_text(report)); }
 
 nlohmann::json quantize_one(const Options& options, TensorStore& store, std::string name) {
@@ -54,19 +65,18 @@ nlohmann::json quantize_one(const Options& options, TensorStore& store, std::str
   const TensorReference out = parse_reference(options.out);
   const std::string out_name = out.tensor.empty() ? name : out.tensor;
   std::vector<std::string> files{out.path};
+  int64_t not_finite = 0;
   if (is_safetensors(out.path)) {
     SafetensorsOutput file(out.path,
                            {{out_name, "F8_E4M3", codes_are},
                             {out_name + "_scale_inv", octet_to_dtype(q.scale_type()), scales_are}},
                            {{quantization_key(out_name), q.to_string()}});
-    quantize_tensor(q, type, x, file.place(0), file.place(1), progress);
+    not_finite = quantize_tensor(q, type, x, file.place(0), file.place(1), progress);
     file.file().commit();
   } else if (is_npy(out.path)) {
     files.push_back(options.scales_out.empty() ? default_scales_file(out.path)
                                                : options.scales_out);
-    std::error_code error;
-    if (std::filesystem::weakly_canonical(files[0], error) ==
-        std::filesystem::weakly_canonical(files[1], error)) {
+    if (same_file(files[0], files[1])) {
       throw std::runtime_error(
           fmt::format("--scales-out {}: must be another file than -o", printable(files[1])));
     }
@@ -76,7 +86,7 @@ nlohmann::json quantize_one(const Options& options, TensorStore& store, std::str
     }
     NpyOutput codes(files[0], OCTET_E4M3, codes_are);
     NpyOutput scales(files[1], q.scale_type(), scales_are);
-    quantize_tensor(q, type, x, codes.place(), scales.place(), progress);
+    not_finite = quantize_tensor(q, type, x, codes.place(), scales.place(), progress);
     OutputFile* const both[] = {&scales.file(), &codes.file()};
     OutputFile::commit(both);
   } else {
@@ -86,7 +96,8 @@ nlohmann::json quantize_one(const Options& options, TensorStore& store, std::str
            {{{"name", out_name},
              {"from", octet_to_dtype(type)},
              {"codes", codes_are},
-             {"scales", scales_are}}}},
+             {"scales", scales_are},
+             {"blocks_not_finite", not_finite}}}},
           {"copied", 0},
           {"files", files}};
 }
@@ -109,6 +120,14 @@ int run_quantize(const Options& options) {
     TensorStore store(in.path);
     report = quantize_one(options, store, in.tensor);
   }
+  // NaN and infinity have no scale: said, for a weight that was broken before is easily missed.
+  for (const auto& tensor : report["quantised"]) {
+    const int64_t blocks = tensor["blocks_not_finite"].get<int64_t>();
+    if (blocks == 0) continue;
+    complain("octet: {}: {} block{} of {} hold{} NaN or infinity, which became NaN\n",
+             printable(tensor["name"].get<std::string>()), blocks, blocks == 1 ? "" : "s",
+             options.model.quantize.block, blocks == 1 ? "s" : "");
+  }
   report["input"] = options.in;
   report["output"] = options.out;
   report["options"] = options.model.quantize.to_string();
@@ -121,9 +140,7 @@ int run_quantize(const Options& options) {
     fmt::print("{}: {} -> e4m3 {} and scales {}\n", printable(tensor["name"].get<std::string>()),
                tensor["from"].get<std::string>(), tensor["codes"].dump(), tensor["scales"].dump());
   }
-  for (const auto& name : report.value("left_out", nlohmann::json::array())) {
-    fmt::print("not copied: {}\n", name.get<std::string>());
-  }
+  print_left_out(report);
   fmt::print("{}: {} quantised, {} copied, {:.2f} s ({})\n", printable(options.out),
              report["quantised"].size(), report["copied"].get<int64_t>(),
              report["seconds"].get<double>(), options.model.quantize.to_string());
@@ -136,8 +153,10 @@ void fill_in(QuantizeOptions& options, const KnownOptions& known, const CLI::App
   if (known.transpose && app.count("--transpose") == 0) options.transpose = *known.transpose;
 }
 
-ScaleHints hints(const KnownOptions& known, const QuantizeOptions& options, const CLI::App& app) {
+ScaleHints hints(const ScaleSource& source, const QuantizeOptions& options, const CLI::App& app) {
+  const KnownOptions& known = source.known();
   ScaleHints hints;
+  if (source.is_npy()) hints.layout_option = "--layout";
   const bool block = app.count("--block") > 0, layout = app.count("--layout") > 0;
   const std::string& said_block = block ? options.block : known.block.value_or("");
   const std::string& said_layout = layout ? options.layout : known.layout.value_or("");
@@ -148,11 +167,55 @@ ScaleHints hints(const KnownOptions& known, const QuantizeOptions& options, cons
   return hints;
 }
 
+// Every tensor of codes in a model, or in a file of several.
+int dequantize_all(const Options& options, const CLI::App& app, TensorStore& store, bool folder) {
+  const auto start = Clock::now();
+  if (!options.scales.empty()) {
+    throw std::runtime_error(
+        fmt::format("--scales {}: is for one tensor: give {}:TENSOR, or leave it out, as models "
+                    "hold scales beside the codes",
+                    printable(options.scales), printable(options.in)));
+  }
+  DequantizeOptions all;
+  all.quantize = options.model.quantize;
+  all.type = app.count("--to") > 0 ? type_of(options.type) : OCTET_BF16;
+  all.hints = [&app](const ScaleSource& source, QuantizeOptions& q) {
+    fill_in(q, source.known(), app);
+    return hints(source, q, app);
+  };
+  nlohmann::json report = folder ? dequantize_folder(store, options.out, all)
+                                 : dequantize_file(store, options.out, all);
+  report["input"] = options.in;
+  report["output"] = options.out;
+  report["seconds"] = seconds_since(start);
+  if (options.json) {
+    print(report);
+    return kRight;
+  }
+  for (const auto& tensor : report["dequantised"]) {
+    fmt::print("{}: {} {} from scales {}\n", printable(tensor["name"].get<std::string>()),
+               tensor["to"].get<std::string>(), tensor["shape"].dump(),
+               tensor["scales_of"].get<std::string>());
+  }
+  print_left_out(report);
+  fmt::print("{}: {} dequantised, {} copied, {:.2f} s\n", printable(options.out),
+             report["dequantised"].size(), report["copied"].get<int64_t>(),
+             report["seconds"].get<double>());
+  return kRight;
+}
+
 int run_dequantize(const Options& options, const CLI::App& app) {
   const auto start = Clock::now();
   const TensorReference in = parse_reference(options.in);
   TensorStore store(in.path);
   std::string name = in.tensor;
+  if (name.empty() && is_folder(in.path) && !is_npy(options.out) && !is_safetensors(options.out)) {
+    return dequantize_all(options, app, store, true);
+  }
+  if (name.empty() && is_safetensors(in.path) && is_safetensors(options.out) &&
+      store.count_codes() > 1) {
+    return dequantize_all(options, app, store, false);
+  }
   if (name.empty() && !store.holds_one_array()) name = store.only_codes();
   const Tensor& codes = store.choose(name);
   const std::string where = label(store, name);
@@ -165,10 +228,8 @@ int run_dequantize(const Options& options, const CLI::App& app) {
   fill_in(q, source.known(), app);
   const int64_t rows = codes.shape[q.transpose ? 1 : 0], cols = codes.shape[q.transpose ? 0 : 1];
   const ScaleMap scales(source.tensor(), q.axis == 1 ? rows : cols, q.axis == 1 ? cols : rows,
-                        hints(source.known(), q, app), source.label());
-  const octet_type type = options.type == "f32"    ? OCTET_F32
-                          : options.type == "bf16" ? OCTET_BF16
-                                                   : OCTET_F16;
+                        hints(source, q, app), source.label());
+  const octet_type type = type_of(options.type);
   Progress progress("dequantising " + where, rows * cols);
   const TensorReference out = parse_reference(options.out);
   const std::string out_name = out.tensor.empty() ? name : out.tensor;
@@ -202,8 +263,9 @@ int run_dequantize(const Options& options, const CLI::App& app) {
 }
 
 constexpr const char* kExitCodes =
-    "\nExit codes: 0 right; 1 the output could not be written; 2 bad input. Output appears under "
-    "its\nname when all of it is on the disk, or not at all.\n";
+    "\nExit codes: 0 right; 1 writing failed midway (a full disk); 2 bad input, or a path that "
+    "cannot\nbe written to as given; 130 interrupted. Output appears under its name when all of it "
+    "is on\nthe disk, or not at all.\n";
 
 }  // namespace
 
@@ -251,19 +313,26 @@ Command add_quantize(CLI::App& app) {
 }
 
 Command add_dequantize(CLI::App& app) {
-  auto* dequantize = app.add_subcommand("dequantize", "e4m3 codes and scales back into a matrix");
+  auto* dequantize = app.add_subcommand("dequantize",
+                                        "e4m3 codes and scales back into matrices; whole "
+                                        "models too");
   const auto options = std::make_shared<Options>();
   dequantize
       ->add_option("input", options->in,
-                   "codes: FILE.npy, FILE.safetensors:TENSOR or FOLDER:TENSOR")
+                   "codes: FILE.npy, FILE.safetensors[:TENSOR], FOLDER:TENSOR, or the folder of a "
+                   "model")
       ->required();
-  dequantize->add_option("-o,--output", options->out, "FILE.npy or FILE.safetensors[:NAME]")
+  dequantize
+      ->add_option("-o,--output", options->out,
+                   "FILE.npy, FILE.safetensors[:NAME], or a new folder for a model")
       ->required();
   dequantize->add_option("--scales", options->scales,
                          "FILE[:TENSOR] or a number; by default TENSOR_scale_inv or TENSOR_scale "
                          "beside the codes");
   add_axis_options(*dequantize, options->model.quantize);
-  dequantize->add_option("--to", options->type, "type of the result")
+  dequantize
+      ->add_option("--to", options->type,
+                   "type of the result; of whole models bf16 unless it is given")
       ->check(CLI::IsMember({"f32", "bf16", "f16"}))
       ->capture_default_str();
   dequantize->add_flag("--json", options->json, "print JSON");
@@ -273,7 +342,8 @@ Command add_dequantize(CLI::App& app) {
           "they were\nwhen quantising, where the file does not say.\n"
           "\nExamples:\n"
           "  octet dequantize w8.npy -o w.npy                           with w8_scale_inv.npy\n"
-          "  octet dequantize m.safetensors:layer.weight -o w.npy --to bf16\n") +
+          "  octet dequantize m.safetensors:layer.weight -o w.npy --to bf16\n"
+          "  octet dequantize my-model-fp8 -o my-model-bf16\n") +
       kExitCodes);
   return {dequantize, [options, dequantize] { return run_dequantize(*options, *dequantize); }};
 }

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <stdexcept>
-#include <system_error>
 
 #include <fmt/format.h>
+
+#include "model_files.h"
 
 namespace octet::tool {
 namespace {
@@ -28,46 +28,15 @@ bool is_float_matrix(const Tensor& tensor) {
   return tensor.shape.size() == 2 && (type == OCTET_F32 || type == OCTET_BF16 || type == OCTET_F16);
 }
 
-void copy(const std::byte* from, int64_t bytes, const Place& to, Progress& progress) {
-  constexpr int64_t kPiece = int64_t{1} << 24;
-  for (int64_t at = 0; at < bytes; at += kPiece) {
-    const int64_t piece = std::min(kPiece, bytes - at);
-    to.file->write_at(to.offset + at, from + at, piece);
-    progress.add(piece);
-  }
-}
-
-void copy_file(const std::string& from, const std::string& to) {
-  const MappedFile in(from);
-  OutputFile out(to);
-  Progress progress("copying " + printable(from), in.size());
-  copy(in.data(), in.size(), {&out, 0}, progress);
-  out.commit();
-}
-
-void write_json(const nlohmann::ordered_json& json, const std::string& path) {
-  OutputFile out(path);
-  const std::string text = json.dump(2) + "\n";
-  out.write_at(0, text.data(), static_cast<int64_t>(text.size()));
-  out.commit();
-}
-
-// Of all files of a model.
-struct Done {
-  nlohmann::json tensors = nlohmann::json::array();  // quantised
-  std::map<std::string, std::string> where;          // every tensor written -> its file
-  std::set<std::string> left;                        // modules with a 2-D weight that was copied
-  int64_t copied = 0, bytes = 0;
-};
-
 void quantize_shard(const Safetensors& in, const std::string& out, const ModelOptions& options,
-                    Done& done) {
+                    ModelDone& done) {
   struct Job {
     const Tensor* tensor;
     std::size_t codes, scales;  // among the outputs; equal: it is copied
   };
   std::vector<NewTensor> outputs;
   std::vector<Job> jobs;
+  std::size_t next = done.tensors.size();
   std::map<std::string, std::string> metadata = in.metadata();
   const std::string file = fs::path(out).filename().string();
   for (const auto& [name, tensor] : in.tensors()) {
@@ -97,29 +66,24 @@ void quantize_shard(const Safetensors& in, const std::string& out, const ModelOp
                             {"codes", outputs[first].shape},
                             {"scales", outputs[first + 1].shape}});
   }
-  for (const NewTensor& tensor : outputs) {
-    if (!done.where.emplace(tensor.name, file).second) {
-      throw std::runtime_error(fmt::format("{}: tensor {}: would be written twice",
-                                           printable(in.path()), printable(tensor.name)));
-    }
-    done.bytes += tensor_bytes(tensor);
-  }
+  done.note(in, file, outputs);
   SafetensorsOutput output(out, outputs, metadata);
   int64_t work = 0;
   for (const Job& job : jobs) work += job.tensor->bytes;
   Progress progress("quantising " + printable(in.path()), work);
   for (const Job& job : jobs) {
     if (job.codes == job.scales) {
-      copy(job.tensor->data, job.tensor->bytes, output.place(job.codes), progress);
+      copy_bytes(job.tensor->data, job.tensor->bytes, output.place(job.codes), progress);
     } else {
-      quantize_tensor(options.quantize, dtype_to_octet(job.tensor->dtype), *job.tensor,
-                      output.place(job.codes), output.place(job.scales), progress);
+      done.tensors[next++]["blocks_not_finite"] =
+          quantize_tensor(options.quantize, dtype_to_octet(job.tensor->dtype), *job.tensor,
+                          output.place(job.codes), output.place(job.scales), progress);
     }
   }
   output.file().commit();
 }
 
-nlohmann::json report(const Done& done) {
+nlohmann::json report(const ModelDone& done) {
   return {{"quantised", done.tensors}, {"copied", done.copied}, {"bytes", done.bytes}};
 }
 
@@ -139,7 +103,7 @@ bool anything_matches(const Safetensors& in, const ModelOptions& options) {
 
 // What inference engines look for in config.json; only where it is true.
 void describe_in_config(nlohmann::ordered_json& config, const ModelOptions& options,
-                        const Done& done) {
+                        const ModelDone& done) {
   const QuantizeOptions& q = options.quantize;
   if (!config.is_object() || config.contains("quantization_config") || q.block != "128x128" ||
       q.axis != 1 || q.transpose || q.scales == "ue8m0" || q.layout != "row") {
@@ -152,21 +116,13 @@ void describe_in_config(nlohmann::ordered_json& config, const ModelOptions& opti
                                    {"modules_to_not_convert", done.left}};
 }
 
-nlohmann::ordered_json read_json(const std::string& path) {
-  const MappedFile file(path);
-  const auto* text = reinterpret_cast<const char*>(file.data());
-  auto json = nlohmann::ordered_json::parse(text, text + file.size(), nullptr, false);
-  if (json.is_discarded()) file.fail("is not JSON (which has neither NaN nor Infinity)");
-  return json;
-}
-
 }  // namespace
 
 nlohmann::json quantize_file(const std::string& in, const std::string& out,
                              const ModelOptions& options) {
   const Safetensors file(in);
   if (!anything_matches(file, options)) nothing_matches(in, options);
-  Done done;
+  ModelDone done;
   quantize_shard(file, out, options, done);
   return report(done);
 }
@@ -180,43 +136,13 @@ nlohmann::json quantize_folder(const std::string& in, const std::string& out,
       })) {
     nothing_matches(in, options);
   }
-  // Before the work, not after it.
-  std::error_code none;
-  if (fs::is_regular_file(in + "/config.json", none)) read_json(in + "/config.json");
-  OutputFolder folder(out);
-  Done done;
-  for (const std::string& shard : shards) {
-    quantize_shard(model.shard(shard), folder.path() + "/" + shard, options, done);
-  }
-  nlohmann::json left_out = nlohmann::json::array();
-  constexpr std::string_view kIndex = "model.safetensors.index.json";
-  std::error_code error;
-  for (fs::directory_iterator entry(in, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    const std::string to = folder.path() + "/" + name;
-    std::error_code ignored;
-    if (name == kIndex || std::find(shards.begin(), shards.end(), name) != shards.end()) continue;
-    if (!entry->is_regular_file(ignored) || is_safetensors(name)) {
-      left_out.push_back(printable(name));
-    } else if (name == "config.json") {
-      nlohmann::ordered_json config = read_json(entry->path().string());
-      describe_in_config(config, options, done);
-      write_json(config, to);
-    } else {
-      copy_file(entry->path().string(), to);
-    }
-  }
-  if (error) {
-    throw std::runtime_error(fmt::format("{}: cannot be read: {}", printable(in), error.message()));
-  }
-  if (fs::exists(in + "/" + std::string(kIndex), error)) {
-    nlohmann::ordered_json index = read_json(in + "/" + std::string(kIndex));
-    index["metadata"]["total_size"] = done.bytes;
-    index["weight_map"] = done.where;
-    write_json(index, folder.path() + "/" + std::string(kIndex));
-  }
-  folder.commit();
+  ModelDone done;
+  const nlohmann::json left_out = rewrite_model(
+      model, out, done,
+      [&](const Safetensors& shard, const std::string& to) {
+        quantize_shard(shard, to, options, done);
+      },
+      [&](nlohmann::ordered_json& config) { describe_in_config(config, options, done); });
   nlohmann::json result = report(done);
   result["left_out"] = left_out;
   return result;

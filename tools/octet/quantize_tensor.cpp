@@ -1,6 +1,7 @@
 // See quantize_tensor.h.
 #include "quantize_tensor.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -28,6 +29,33 @@ QuantizeArgs args_of(const QuantizeOptions& options, octet_type type, int32_t bl
   args.x = matrix(x, x_tile.rows, x_tile.cols);
   args.codes = matrix(codes, codes_tile.rows, codes_tile.cols);
   return args;
+}
+
+// Blocks with a code of NaN, which stands for NaN and infinity: what is finite saturates. Tiles
+// begin where blocks do.
+int64_t nan_blocks(const QuantizeOptions& options, const Tile& codes_tile,
+                   const std::vector<std::byte>& codes) {
+  const bool k_along_rows = (options.axis == 1) != options.transpose;
+  const bool fine = options.block_code() == OCTET_BLOCK_1X128;
+  const int64_t high = fine && k_along_rows ? 1 : 128, wide = fine && !k_along_rows ? 1 : 128;
+  const int64_t blocks = ceil_div(codes_tile.cols, wide);
+  std::vector<uint8_t> found(static_cast<std::size_t>(blocks));  // of one row of blocks
+  int64_t count = 0;
+  for (int64_t row = 0; row < codes_tile.rows; ++row) {
+    if (row % high == 0) std::fill(found.begin(), found.end(), uint8_t{0});
+    const std::byte* const line = codes.data() + row * codes_tile.cols;
+    for (int64_t block = 0; block < blocks; ++block) {
+      const int64_t end = std::min((block + 1) * wide, codes_tile.cols);
+      bool nan = false;
+      for (int64_t col = block * wide; col < end; ++col) {
+        nan |= (line[col] & std::byte{0x7f}) == std::byte{0x7f};
+      }
+      uint8_t& seen = found[static_cast<std::size_t>(block)];
+      if (nan && seen == 0) ++count;
+      seen |= nan ? 1 : 0;
+    }
+  }
+  return count;
 }
 
 }  // namespace
@@ -86,8 +114,8 @@ std::vector<int64_t> scales_shape(const QuantizeOptions& options, int64_t rows, 
   return {scales.rows, scales.cols};
 }
 
-void quantize_tensor(const QuantizeOptions& options, octet_type type, const Tensor& x,
-                     const Place& codes, const Place& scales, Progress& progress) {
+int64_t quantize_tensor(const QuantizeOptions& options, octet_type type, const Tensor& x,
+                        const Place& codes, const Place& scales, Progress& progress) {
   const int64_t rows = x.shape[0], cols = x.shape[1];
   const int64_t element = dtype_bytes(octet_to_dtype(type));
   const int64_t scale_element = options.scale_type() == OCTET_F32 ? 4 : 1;
@@ -95,6 +123,7 @@ void quantize_tensor(const QuantizeOptions& options, octet_type type, const Tens
   const int64_t scales_cols = scales_shape(options, rows, cols)[1];
   const bool column = options.layout == "column";
   std::vector<std::byte> in, out, factors;
+  int64_t not_finite = 0;
   for_each_tile(rows, cols, options.transpose, [&](const Tile& tile) {
     read_tile(x.data, cols, element, tile, in);
     out.resize(static_cast<std::size_t>(tile.rows * tile.cols));
@@ -108,11 +137,14 @@ void quantize_tensor(const QuantizeOptions& options, octet_type type, const Tens
     args.row_stride = column ? 1 : lines.cols;
     args.k_stride = column ? lines.rows : 1;
     cpu::quantize(args).value();
-    write_tile(codes, codes_cols, 1, options.transpose ? tile.transposed() : tile, out.data());
+    const Tile codes_tile = options.transpose ? tile.transposed() : tile;
+    not_finite += nan_blocks(options, codes_tile, out);
+    write_tile(codes, codes_cols, 1, codes_tile, out.data());
     write_tile(scales, scales_cols, scale_element, column ? lines.transposed() : lines,
                factors.data());
     progress.add(tile.rows * tile.cols);
   });
+  return not_finite;
 }
 
 void dequantize_tensor(const QuantizeOptions& options, const Tensor& codes, const ScaleMap& scales,

@@ -48,8 +48,10 @@ void add_axis_options(CLI::App& app, QuantizeOptions& options);
 std::vector<int64_t> codes_shape(const QuantizeOptions& options, int64_t rows, int64_t cols);
 std::vector<int64_t> scales_shape(const QuantizeOptions& options, int64_t rows, int64_t cols);
 
-void quantize_tensor(const QuantizeOptions& options, octet_type type, const Tensor& x,
-                     const Place& codes, const Place& scales, Progress& progress);
+// Returns how many blocks (of 128 or of 128 x 128 elements) hold NaN or infinity, whose codes are
+// NaN.
+int64_t quantize_tensor(const QuantizeOptions& options, octet_type type, const Tensor& x,
+                        const Place& codes, const Place& scales, Progress& progress);
 
 // x of `rows` x `cols` elements of `type`.
 void dequantize_tensor(const QuantizeOptions& options, const Tensor& codes, const ScaleMap& scales,

@@ -20,6 +20,8 @@ class ScaleSource {
 
   const Tensor& tensor() const { return *tensor_; }
   const std::string& label() const { return label_; }
+  // A .npy file cannot say how its array is to be read.
+  bool is_npy() const { return store_ != nullptr && store_->holds_one_array(); }
   // What the file of the codes says of how they were quantised.
   const KnownOptions& known() const { return known_; }
 

@@ -27,6 +27,8 @@ ScaleMap::ScaleMap(const Tensor& scales, int64_t lines, int64_t k, const ScaleHi
   if (shape.size() == 1) shape.push_back(1);
   const bool one = shape.empty() || (shape.size() == 2 && shape[0] == 1 && shape[1] == 1);
   std::string wanted;
+  const bool per_row = shape.size() == 2 && shape[0] == lines && shape[1] == 1;
+  bool found = false, fits[2] = {false, false};  // fits: as rows, as columns
   for (const bool column : {false, true}) {
     if (hints.column && *hints.column != column) continue;
     for (const int32_t block : {OCTET_BLOCK_1X128, OCTET_BLOCK_128X128}) {
@@ -34,23 +36,32 @@ ScaleMap::ScaleMap(const Tensor& scales, int64_t lines, int64_t k, const ScaleHi
       const int64_t rows = block == OCTET_BLOCK_1X128 ? lines : ceil_div(lines, 128);
       const std::vector<int64_t> want =
           column ? std::vector<int64_t>{blocks, rows} : std::vector<int64_t>{rows, blocks};
-      if (shape == want) {
+      if (shape == want && !found) {
+        found = true;
         block_ = block;
         line_stride_ = column ? 1 : blocks;
         k_stride_ = column ? rows : 1;
-        return;
       }
+      fits[column] = fits[column] || shape == want;
       wanted += (wanted.empty() ? "" : ", ") + shape_text(want);
     }
   }
-  if (one) {
-    block_ = OCTET_BLOCK_128X128;
-    return;
+  const bool several = !one && scales.bytes > 0;
+  if (several && fits[1] && (fits[0] || per_row) && !hints.column) {
+    if (!hints.layout_option.empty()) {
+      throw std::runtime_error(fmt::format(
+          "{}: has shape {}, which fits {} and [blocks of K, rows]: give {} row for the former or "
+          "{} column for the latter",
+          label, shape_text(scales.shape), fits[0] ? "[rows, blocks of K]" : "one value a row",
+          hints.layout_option, hints.layout_option));
+    }
+    found = fits[0];
   }
-  if (shape.size() == 2 && shape[0] == lines && shape[1] == 1) {
-    line_stride_ = 1;
-    return;
-  }
+  if (found) return;
+  block_ = one ? OCTET_BLOCK_128X128 : OCTET_BLOCK_1X128;
+  line_stride_ = one ? 0 : 1;
+  k_stride_ = 0;
+  if (one || per_row) return;
   throw std::runtime_error(
       fmt::format("{}: has shape {}: for codes of {} rows with K = {} scales must have one of the "
                   "shapes {}, one value a row, or one value",

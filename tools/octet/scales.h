@@ -17,6 +17,9 @@ namespace octet::tool {
 struct ScaleHints {
   std::optional<int32_t> block;  // OCTET_BLOCK_*
   std::optional<bool> column;    // stored [blocks of K, rows]
+  // The option that says so; where it is named, a shape that may be read two ways is refused. In
+  // models, which know one order only, it is not, and [rows, blocks of K] is meant.
+  std::string layout_option;
 };
 
 class ScaleMap {

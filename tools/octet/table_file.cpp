@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "complain.h"
+#include "inputs.h"
 
 namespace octet::tool {
 
@@ -52,6 +53,7 @@ void require_writable(const std::string& option, const std::string& path) {
   if (fs::is_directory(path, error)) {
     throw std::runtime_error(fmt::format("{} {}: is a folder: must be a file", option, path));
   }
+  must_not_be_input(option + " " + path, path);
   const fs::path folder = fs::path(path).parent_path();
   if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0) return;
   throw std::runtime_error(

@@ -19,7 +19,8 @@ void tell_unused(const TunedTable& table, const std::string& path, const DeviceS
 
 bool file_exists(const std::string& path);
 
-// Throws, with a sentence, if no file can be put there: before hours of measuring, not after.
+// Throws, with a sentence, if no file can be put there, or an input is there: before hours of
+// measuring, not after.
 void require_writable(const std::string& option, const std::string& path);
 
 }  // namespace octet::tool

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inputs.h"
+
 namespace octet::tool {
 namespace {
 
@@ -97,11 +99,14 @@ TensorStore::TensorStore(const std::string& path) : path_(path) {
 }
 
 void TensorStore::read_folder() {
+  note_input(path_);
   const std::string index = path_ + "/" + std::string(kIndex);
   std::error_code error;
   if (fs::exists(index, error)) {
     where_ = read_index(index);
     for (const auto& [name, file] : where_) shards_[file];
+    // Those that are opened only if a tensor of them is read, too.
+    for (const std::string& file : shards()) note_input(path_ + "/" + file);
     return;
   }
   for (fs::directory_iterator entry(path_, error), end; !error && entry != end;
@@ -170,6 +175,11 @@ const Tensor& TensorStore::choose(std::string& name) {
   if (name.empty())
     fail(fmt::format("holds {} tensors: add :TENSOR, one of {}", where_.size(), names));
   fail(fmt::format("has no tensor {}: it has {}", printable(name), names));
+}
+
+int64_t TensorStore::count_codes() {
+  return std::count_if(where_.begin(), where_.end(),
+                       [&](const auto& entry) { return find(entry.first)->dtype == "F8_E4M3"; });
 }
 
 std::string TensorStore::only_codes() {

@@ -3,6 +3,7 @@
 // is written FILE, FILE:TENSOR or FOLDER:TENSOR.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -46,6 +47,7 @@ class TensorStore {
   const Tensor& choose(std::string& name);
   // The name of the only tensor of e4m3 codes; empty if there is none or more than one.
   std::string only_codes();
+  int64_t count_codes();
 
  private:
   void read_folder();

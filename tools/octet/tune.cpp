@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "complain.h"
+#include "inputs.h"
 #include "table_file.h"
 
 namespace octet::tool {
@@ -67,6 +68,7 @@ CandidateRun read_candidates(const std::string& path) {
   require_regular("--from", path);
   std::ifstream in(path);
   if (!in) throw std::runtime_error("--from " + path + ": cannot be read");
+  note_input(path);
   CandidateRun run;
   std::vector<std::string> columns;
   std::string line;

@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "complain.h"
 #include "device_memory.h"
+#include "inputs.h"
 #include "json_text.h"
 #include "output_file.h"
 #include "table_file.h"
@@ -110,10 +111,17 @@ int run_tune(TuneRequest request) {
     return refused > 0 ? kBadInput : code;
   }
   if (request.output.empty()) throw std::runtime_error("tune: give -o TABLE, the file to write");
-  require_writable("-o", request.output);
-
   CandidateRun run;
   if (!request.from.empty()) run = read_candidates(request.from);
+  require_writable("-o", request.output);
+  if (!options.csv.empty()) {
+    require_writable("--csv", options.csv);
+    if (same_file(options.csv, request.output)) {
+      throw std::runtime_error(fmt::format("--csv {}: must be another file than -o", options.csv));
+    }
+  }
+  // Without kernels the driver's absence would be named, which is not what is wrong.
+  if (request.from.empty() && octet_cuda_kernel_count() == 0) return bench_problems(options);
   const auto device = request.from.empty() ? cuda::device_spec(options.device).value()
                                            : device_of(run, request.from);
   std::unique_ptr<TunedTable> before;

@@ -1,0 +1,87 @@
+// What compute-sanitizer's racecheck follows of asynchronous loads: docs/sanitizers.md names what
+// this program shows. One warp loads 4 bytes a lane with cp.async and another reads them when an
+// mbarrier says that they have landed. Three ways to arrive there, each correct by the PTX manual:
+//
+//   usage: racecheck_probe noinc | incremented | waited
+//
+//   noinc         cp.async.mbarrier.arrive.noinc, as the kernels' producers of scales do
+//   incremented   the same without .noinc
+//   waited        cp.async.wait_all, then an ordinary arrival
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+namespace {
+
+enum Way { kNoinc, kIncremented, kWaited };
+
+template <Way kWay>
+__global__ void probe(const float* from, float* to) {
+  __shared__ float landed[32];
+  __shared__ uint64_t barrier;
+  const uint32_t bar = static_cast<uint32_t>(__cvta_generic_to_shared(&barrier));
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" ::"r"(bar) : "memory");
+  }
+  __syncthreads();
+  if (warp == 0) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(&landed[lane]))),
+                 "l"(from + lane)
+                 : "memory");
+    if (kWay == kNoinc) {
+      asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
+    } else if (kWay == kIncremented) {
+      asm volatile("cp.async.mbarrier.arrive.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
+      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
+    } else {
+      asm volatile("cp.async.wait_all;" ::: "memory");
+      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
+    }
+  } else {
+    uint32_t done = 0;
+    for (int polls = 0; done == 0 && polls < 1 << 24; ++polls) {
+      asm volatile(
+          "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;\n"
+          "selp.b32 %0, 1, 0, p;\n}\n"
+          : "=r"(done)
+          : "r"(bar)
+          : "memory");
+    }
+    to[lane] = landed[31 - lane];
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* way = argc == 2 ? argv[1] : "";
+  float host[32], *from = nullptr, *to = nullptr;
+  for (int i = 0; i < 32; ++i) host[i] = static_cast<float>(i);
+  if (cudaMalloc(&from, sizeof host) != cudaSuccess ||
+      cudaMalloc(&to, sizeof host) != cudaSuccess ||
+      cudaMemcpy(from, host, sizeof host, cudaMemcpyHostToDevice) != cudaSuccess) {
+    std::printf("no device\n");
+    return 77;
+  }
+  if (std::strcmp(way, "noinc") == 0) {
+    probe<kNoinc><<<1, 64>>>(from, to);
+  } else if (std::strcmp(way, "incremented") == 0) {
+    probe<kIncremented><<<1, 64>>>(from, to);
+  } else if (std::strcmp(way, "waited") == 0) {
+    probe<kWaited><<<1, 64>>>(from, to);
+  } else {
+    std::printf("usage: racecheck_probe noinc | incremented | waited\n");
+    return 2;
+  }
+  if (cudaMemcpy(host, to, sizeof host, cudaMemcpyDeviceToHost) != cudaSuccess) return 1;
+  for (int i = 0; i < 32; ++i) {
+    if (host[i] != static_cast<float>(31 - i)) {
+      std::printf("element %d is %g\n", i, static_cast<double>(host[i]));
+      return 1;
+    }
+  }
+  std::printf("right\n");
+  return 0;
+}
