@@ -18,6 +18,7 @@
 #include "bench_report.h"
 #include "bench_statistics.h"
 #include "cases_file.h"
+#include "check_failed.h"
 #include "octet/octet.hpp"
 
 namespace {
