@@ -116,7 +116,10 @@ def _scales(
             raise InvalidArgument(f"{name} is None: must be float32 scales {list(shape)}")
         if args.device != HOST:
             raise refusal(name, x, "must be an array on the device, as a is")
-        number = ctypes.c_float(x)
+        try:
+            number = ctypes.c_float(x)
+        except (OverflowError, TypeError, ValueError):
+            raise InvalidArgument(f"{name} is a number of no FP32 value: must be one") from None
         args.keep.append(number)
         return s.octet_scale_matrix(ctypes.addressof(number), 0, 0, 0)
     v.expect_type("f32")
@@ -239,7 +242,7 @@ def fill(p: GemmProblem, arrays: dict[str, Any], views: dict[str, View]) -> Argu
     _metadata(p, views, args, rows)
     workspace = views.get("workspace")
     if workspace is not None:
-        if workspace.shape != (workspace.shape[0],) or workspace.strides != (1,):
+        if len(workspace.shape) != 1 or workspace.strides != (1,):
             raise workspace.wrong("one dimension, contiguous")
         workspace.expect_type("e4m3").expect_writable()
         args.raw.workspace, args.raw.workspace_bytes = workspace.pointer, workspace.shape[0]

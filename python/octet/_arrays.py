@@ -139,7 +139,7 @@ def _dtype_name(name: str, array: Any, typestr: str) -> str:
 def _from_interface(name: str, array: Any, interface: Any, on_device: bool) -> View:
     dtype = _dtype_name(name, array, interface["typestr"])
     shape = tuple(interface["shape"])
-    size = int(interface["typestr"][2:])
+    size = int(interface["typestr"][2:].partition("[")[0])  # "<M8[s]" has a unit
     strides = interface.get("strides")
     if strides is None:
         counted = []
@@ -155,7 +155,7 @@ def _from_interface(name: str, array: Any, interface: Any, on_device: bool) -> V
                 f"{size} bytes"
             )
         strides = tuple(b // size for b in strides)
-    if interface.get("mask") is not None:
+    if interface.get("mask") is not None or _is_masked(array):
         raise InvalidArgument(f"{name} has a mask: must be without one")
     pointer, readonly = interface["data"]
     ordinal, stream = HOST, None
@@ -167,6 +167,12 @@ def _from_interface(name: str, array: Any, interface: Any, on_device: bool) -> V
     return View(name, array, pointer or 0, dtype, shape, strides, bool(readonly), ordinal, stream)
 
 
+def _is_masked(array: Any) -> bool:
+    """NumPy's masked arrays, whose interface keeps silent about the mask."""
+    masked = sys.modules.get("numpy.ma")
+    return masked is not None and isinstance(array, getattr(masked, "MaskedArray", ()))
+
+
 def is_torch(array: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(array, getattr(torch, "Tensor", ()))
@@ -176,7 +182,9 @@ def is_number(x: Any) -> bool:
     """Whether it is a number, NumPy's own too: those lend no memory that lasts."""
     numpy = sys.modules.get("numpy")
     return isinstance(x, (int, float)) or (
-        numpy is not None and isinstance(x, getattr(numpy, "number", ()))
+        numpy is not None
+        and isinstance(x, getattr(numpy, "number", ()))
+        and not isinstance(x, getattr(numpy, "complexfloating", ()))
     )
 
 

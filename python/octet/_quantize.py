@@ -35,7 +35,7 @@ class _Shape:
     """Of one quantisation: K along x's axis, the lines across it."""
 
     def __init__(self, shape: tuple[int, ...], block: str, axis: int, transpose: bool) -> None:
-        if axis not in (0, 1):
+        if not hasattr(axis, "__index__") or axis not in (0, 1):
             raise refusal("axis", axis, "must be 1 (K runs along columns) or 0 (along rows)")
         self.block = word_number("block", s.BLOCKS, block)
         self.k, self.lines = shape[axis], shape[1 - axis]
@@ -126,9 +126,13 @@ def quantize(
     shape = _Shape(source.shape, block, axis, transpose)
     args = _args(source, x_type, shape.block, axis, transpose, scale_format, threads)
     try:
+        if getattr(getattr(amax_min, "dtype", None), "kind", "") == "c":
+            raise TypeError
         args.amax_min = amax_min
     except TypeError:
         raise refusal("amax_min", amax_min, "must be a number") from None
+    except OverflowError:
+        raise InvalidArgument("amax_min is a number of no FP32 value: must be one") from None
     order = scale_order or ("column" if block == "1x128" else "row")
     if order not in ("column", "row"):
         raise refusal("scale_order", scale_order, "must be 'column' or 'row'")

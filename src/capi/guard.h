@@ -18,15 +18,17 @@ namespace oct::capi {
 // A thread's last sentence. An array and no std::string: one with a destructor is registered on the
 // thread's first failure, and a process that is out of memory then is ended by the C++ runtime.
 constexpr std::size_t kMostMessage = 2048;
-inline char (&last_message())[kMostMessage] {
+inline char (&message_buffer())[kMostMessage] {
   thread_local char message[kMostMessage] = {};
   return message;
 }
 
+inline std::string_view last_message() { return message_buffer(); }
+
 // A sentence that is too long is cut behind a whole UTF-8 character, and says so.
 inline void keep_message(std::string_view sentence) noexcept {
   constexpr std::string_view kCut = " ...";
-  char(&kept)[kMostMessage] = last_message();
+  char(&kept)[kMostMessage] = message_buffer();
   std::size_t length = sentence.size();
   if (length >= kMostMessage) {
     length = kMostMessage - 1 - kCut.size();

@@ -26,7 +26,7 @@ namespace {
 using oct::Status;
 using oct::capi::copy_text;
 using oct::capi::guarded;
-using oct::capi::last_message;
+using oct::capi::message_buffer;
 using oct::capi::null;
 using oct::core::refuse;
 using oct::core::Rule;
@@ -112,7 +112,7 @@ const char* octet_code_name(octet_code code) {
   }
 }
 
-const char* octet_status_message(void) { return last_message(); }
+const char* octet_status_message(void) { return message_buffer(); }
 
 #define OCTET_TEXT_OF(x) #x
 #define OCTET_TEXT(x) OCTET_TEXT_OF(x)

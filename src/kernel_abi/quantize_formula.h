@@ -36,10 +36,10 @@ OCTET_HD inline uint8_t code(float x, float inverse) {
   return bits::f32_to_e4m3(to_bits(x * inverse));
 }
 
-// A power-of-two scale as one byte, and back.
+// A power-of-two scale as one byte, and back. 0xff is the type's NaN.
 OCTET_HD inline uint8_t to_ue8m0(float scale) { return static_cast<uint8_t>(to_bits(scale) >> 23); }
 OCTET_HD inline float from_ue8m0(uint8_t byte) {
-  return from_bits(static_cast<uint32_t>(byte) << 23);
+  return from_bits(byte == 0xff ? 0x7fc00000u : static_cast<uint32_t>(byte) << 23);
 }
 
 }  // namespace oct::quantize

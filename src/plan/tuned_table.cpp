@@ -102,6 +102,9 @@ Status set_entry(TunedTable& table, const octet_gemm_plan& plan) {
                  "one whose split the planner chooses");
   }
   if (plan.sms < 1) return wrong("plan.sms", core::text(plan.sms), "1 or more");
+  if (plan.sms > kMostCtas) {
+    return wrong("plan.sms", core::text(plan.sms), core::text(kMostCtas) + " or less");
+  }
   if (!(plan.predicted_us >= kLeastUs && plan.predicted_us <= kMostUs)) {
     return wrong("plan.predicted_us", fmt::format("{}", plan.predicted_us),
                  "what was measured, from 0.001 to 1e9");

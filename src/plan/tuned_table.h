@@ -88,6 +88,7 @@ Status set_entry(TunedTable& table, const octet_gemm_plan& plan);
 std::string to_string(const TunedTable& table);
 Status parse_table(std::string_view text, TunedTable& table);
 
+inline constexpr int32_t kMostCtas = 65535;               // of an entry
 inline constexpr double kLeastUs = 0.001, kMostUs = 1e9;  // of a measurement
 
 }  // namespace oct::plan

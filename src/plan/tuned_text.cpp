@@ -126,7 +126,7 @@ class TableReader {
     }
     std::memcpy(e.kernel, name.data(), name.size());
     if (s = whole(split, core::kMaxSplit, "split", e.split); !s.ok()) return s;
-    if (s = whole(ctas, 65535, "ctas", e.ctas); !s.ok()) return s;
+    if (s = whole(ctas, kMostCtas, "ctas", e.ctas); !s.ok()) return s;
     const char* const end = us.data() + us.size();
     const auto [at, error] = std::from_chars(us.data(), end, e.us, std::chars_format::fixed);
     if (error != std::errc{} || at != end || !(e.us >= kLeastUs && e.us <= kMostUs)) {

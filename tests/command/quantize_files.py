@@ -110,6 +110,15 @@ def check_scales_of_models(octet, folder):
         succeed(octet, "dequantize", f"{folder}/s.safetensors:l.weight", "-o", folder / "x.npy")
         got = floats(read_npy(folder / "x.npy")[2])
         check([got[0], got[1], got[-1]] == want, f"{what}: {got[0]} {got[1]} {got[-1]}")
+    # One a row, where there are as many blocks of K: no square's scales, in models and in .npy.
+    write_safetensors(folder / "r.safetensors", {"l.weight": ("F8_E4M3", [3, 260], [0x38] * 780),
+                                                 "l.weight_scale": ("F32", [3], [1.0, 2.0, 4.0])})
+    write_npy(folder / "r.npy", "F8_E4M3", (3, 260), [0x38] * 780)
+    write_npy(folder / "r_scale_inv.npy", "F32", (3,), [1.0, 2.0, 4.0])
+    for name in ("r.safetensors:l.weight", "r.npy"):
+        report = succeed(octet, "dequantize", f"{folder}/{name}", "-o", folder / "x.npy")
+        got = floats(read_npy(folder / "x.npy")[2])
+        check(got == [1.0] * 260 + [2.0] * 260 + [4.0] * 260, f"{name}: {report['scales_of']}")
     succeed(octet, "dequantize", f"{folder}/s.safetensors:l.weight", "-o",
             f"{folder}/x.safetensors:y", "--scales", "2", "--to", "bf16")
     dtype, shape, data = read_safetensors(folder / "x.safetensors")["y"]

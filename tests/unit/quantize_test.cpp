@@ -195,6 +195,8 @@ TEST(Quantize, PowersOfTwoRoundUp) {
   }
   EXPECT_EQ(quantize::to_ue8m0(0.0f), 0);
   EXPECT_EQ(quantize::from_ue8m0(0), 0.0f);
+  EXPECT_EQ(quantize::from_ue8m0(0xfe), 0x1p127f);
+  EXPECT_TRUE(std::isnan(quantize::from_ue8m0(0xff)));
 }
 
 TEST(Quantize, AmaxMinKeepsScalesFromVanishing) {

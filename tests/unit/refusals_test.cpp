@@ -118,6 +118,21 @@ TEST(Refusals, FaultsAreTold) {
   EXPECT_EQ(oct::capi::guarded([]() -> oct::Status { throw 1; }), OCTET_INTERNAL);
   EXPECT_EQ(std::string_view(oct::capi::last_message()),
             "internal fault, please report it: unknown exception");
+  // The room for a sentence is bounded: it is cut behind a whole character, and says so.
+  for (std::size_t before = 1990; before < 2060; ++before) {
+    const std::string long_one = std::string(before, 'x') + "\u00e4\u00e4\u00e4";
+    oct::capi::keep_message(long_one);
+    const std::string kept(oct::capi::last_message());
+    if (long_one.size() < oct::capi::kMostMessage) {
+      EXPECT_EQ(kept, long_one);
+      continue;
+    }
+    ASSERT_TRUE(kept.ends_with(" ...")) << before;
+    const std::string rest = kept.substr(0, kept.size() - 4);
+    EXPECT_TRUE(long_one.starts_with(rest) && rest.size() >= oct::capi::kMostMessage - 7);
+    EXPECT_EQ(std::count(rest.begin(), rest.end(), '\xc3'),
+              std::count(rest.begin(), rest.end(), '\xa4'));
+  }
 }
 
 // No sentence is made anywhere but in the table: limits.md would not have it.

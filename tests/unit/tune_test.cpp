@@ -2,17 +2,22 @@
 // the CSV of a run, files of tables; and plans chosen with a table.
 #include "tune.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "bench.h"
+#include "cases_file.h"
 #include "table_file.h"
 
 namespace {
@@ -141,8 +146,46 @@ TEST(Tune, ReadsTheCsvOfARun) {
   EXPECT_EQ(refused("# nothing\n"), "--from " + path + ": holds no measurement");
   EXPECT_EQ(refused("problem,us,plan,candidate\na,1," + plan + ",0\na,1,x @ h20: kernel=y,1\n"),
             "--from " + path + ": plans of h200 and of h20: must be of one device");
+  EXPECT_EQ(refused("problem,us,plan,candidate\ndense_m2n576k7168,1," + plan + ",0\n"),
+            "--from " + path + ": problem dense_m2n576k7168 has the plan \"" + plan +
+                "\": must be a plan of that problem");
   std::remove(path.c_str());
   EXPECT_EQ(refusal([&] { read_candidates(path); }), "--from " + path + ": cannot be read");
+}
+
+TEST(Tune, OfProblemsATableDoesNotTellApartTheFastestStays) {
+  std::vector<GemmPlan> plans;
+  for (const auto& [problem, index, us] : {std::tuple{"dense_m16n576k7168", 0, 5.0},
+                                           {"dense_m16n576k7168_bias", 1, 3.0},
+                                           {"dense_m16n576k7168_f16", 2, 4.0}}) {
+    plans.push_back(candidate(problem, index));
+    plans.back().predicted_us = us;
+  }
+  std::sort(plans.begin(), plans.end(),
+            [](const GemmPlan& x, const GemmPlan& y) { return x.predicted_us < y.predicted_us; });
+  do {
+    TunedTable table = empty_table({}, h200());
+    set_fastest(table, plans);
+    EXPECT_NE(table.to_string().find("us=3.000"), std::string::npos) << table.to_string();
+  } while (std::next_permutation(plans.begin(), plans.end(), [](const auto& x, const auto& y) {
+    return x.predicted_us < y.predicted_us;
+  }));
+}
+
+TEST(Tune, WhatMayNeverEndIsNotRead) {
+  const std::string pipe = testing::TempDir() + "octet_tune_pipe";
+  std::remove(pipe.c_str());
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::vector<GemmProblem> problems;
+  for (const std::string& path : {pipe, std::string("/dev/zero")}) {
+    EXPECT_EQ(refusal([&] { read_table("--table", path); }),
+              "--table " + path + ": is not a regular file");
+    EXPECT_EQ(refusal([&] { read_candidates(path); }),
+              "--from " + path + ": is not a regular file");
+    EXPECT_EQ(refusal([&] { read_cases(path, problems); }),
+              "--file " + path + ": is not a regular file");
+  }
+  std::remove(pipe.c_str());
 }
 
 TEST(Tune, TablesAreRead) {

@@ -210,6 +210,16 @@ TEST(TunedTable, TakesWhatWasMeasured) {
   GemmPlan no_ctas = plans[1];
   no_ctas.sms = 0;
   EXPECT_EQ(t.set(no_ctas).message(), "plan.sms = 0: must be 1 or more");
+  // What is set can be read back.
+  for (const int32_t ctas : {65535, 65536, 70000, 2147483647}) {
+    GemmPlan many = plans[1];
+    many.sms = ctas;
+    TunedTable one = table(kHeader);
+    EXPECT_EQ(one.set(many).message(),
+              ctas == 65535 ? ""
+                            : "plan.sms = " + std::to_string(ctas) + ": must be 65535 or less");
+    EXPECT_EQ(table(one.to_string()).to_string(), one.to_string());
+  }
 }
 
 TEST(TunedTable, PrintsIntoTheCallersRoom) {

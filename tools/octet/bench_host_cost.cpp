@@ -11,6 +11,7 @@
 #include "bench_bare_launch.h"
 #include "bench_session.h"
 #include "bench_statistics.h"
+#include "json_text.h"
 
 namespace octet::tool {
 namespace {
@@ -156,7 +157,7 @@ int bench_host_cost(const BenchOptions& options) {
       if (!options.json) fmt::print("  {:<60} {:>10.0f} ns\n", cost.what, cost.ns);
     }
   }
-  if (options.json) fmt::print("{}\n", report.dump(2));
+  if (options.json) fmt::print("{}\n", json_text(report));
   return 0;
 }
 

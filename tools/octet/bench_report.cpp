@@ -10,6 +10,7 @@
 
 #include "bench_statistics.h"
 #include "check_failed.h"
+#include "json_text.h"
 
 namespace octet::tool {
 namespace {
@@ -229,7 +230,7 @@ std::string report_json(const BenchHeader& header, const std::vector<BenchRow>& 
                         {"worst_loss", c.worst_loss},
                         {"worst_problem", c.worst_problem}};
   }
-  return report.dump(2);
+  return json_text(report);
 }
 
 }  // namespace octet::tool

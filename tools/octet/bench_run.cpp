@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "complain.h"
 #include "device_memory.h"
+#include "json_text.h"
 #include "table_file.h"
 
 namespace octet::tool {
@@ -59,7 +60,7 @@ int bench_dry_run(const BenchOptions& options) {
       complain("octet: {}\n", error.what());
     }
   }
-  if (options.json) fmt::print("{}\n", report.dump(2));
+  if (options.json) fmt::print("{}\n", json_text(report));
   return refused > 0 ? kBadInput : kRight;
 }
 

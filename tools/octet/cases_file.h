@@ -8,11 +8,13 @@
 
 #include "inputs.h"
 #include "octet/octet.hpp"
+#include "table_file.h"
 
 namespace octet::tool {
 
 // Appends; throws with a sentence that names the file and the line.
 inline void read_cases(const std::string& path, std::vector<GemmProblem>& problems) {
+  require_regular("--file", path);
   std::ifstream in(path);
   if (!in) throw std::runtime_error("--file " + path + ": cannot be read");
   note_input(path);

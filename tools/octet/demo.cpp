@@ -28,6 +28,7 @@
 #include "commands.h"
 #include "demo_device.h"
 #include "in_threads.h"
+#include "json_text.h"
 #include "octet/octet.hpp"
 #include "ref/tensor_core.h"
 #include "safetensors.h"
@@ -315,7 +316,7 @@ int run_demo(const DemoOptions& options) {
     }
   }
   if (json) {
-    fmt::print("{}\n", report.dump(2));
+    fmt::print("{}\n", json_text(report));
     return kRight;
   }
   fmt::print(

@@ -19,6 +19,7 @@
 #include "gemm_device.h"
 #include "gemm_error.h"
 #include "gemm_operand.h"
+#include "json_text.h"
 #include "npy.h"
 #include "octet/octet.hpp"
 #include "tensor_output.h"
@@ -28,7 +29,7 @@ namespace octet::tool {
 namespace {
 
 struct Options {
-  std::string a, b, out, bias, dtype_a, dtype_b;
+  std::string a, b, out, bias, dtype_bias, dtype_a, dtype_b;
   ScaleOptions sfa, sfb;
   std::string type = "bf16", backend = "auto", error = "sample";
   int32_t device = 0, threads = 0;
@@ -45,14 +46,16 @@ struct Bias {
   std::vector<float> values;
 };
 
-Bias load_bias(const std::string& reference, int64_t n) {
+Bias load_bias(const std::string& reference, const std::string& dtype, int64_t n) {
   Bias bias;
   if (reference.empty()) return bias;
   TensorStore store(parse_reference(reference).path);
   std::string name = parse_reference(reference).tensor;
   const Tensor& tensor = store.choose(name);
   const std::string where = label(store, name);
-  bias.type = element_type(tensor, "", where);
+  // Bytes are no bias, whatever they stand for.
+  bias.type =
+      tensor.dtype == "U8" ? OCTET_E4M3 : element_type(tensor, dtype, where, "--dtype-bias");
   int64_t count = 1;
   for (const int64_t extent : tensor.shape) count *= extent;
   if (bias.type == OCTET_E4M3 || tensor.shape.empty() || count != n ||
@@ -173,7 +176,7 @@ int run_gemm(const Options& options) {
   problem.d_type = type_of(options.type);
   problem.granularity = b.coarse() ? OCTET_1D2D : OCTET_1D1D;
   problem.sfb_layout = OCTET_COLUMN_MAJOR;
-  const Bias bias = load_bias(options.bias, problem.n);
+  const Bias bias = load_bias(options.bias, options.dtype_bias, problem.n);
   problem.bias_type = bias.type;
   Backend backend = choose_backend(options, problem);
   const GemmPlan whole = plan_gemm(problem, backend.spec).value();
@@ -241,7 +244,7 @@ int run_gemm(const Options& options) {
   }
   output.commit();
   if (options.json) {
-    fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", json_text(report));
   } else {
     print(report);
   }
@@ -261,6 +264,9 @@ Command add_gemm(CLI::App& app) {
   gemm->add_option("-o,--output", options->out, "D [M, N]: FILE.npy or FILE.safetensors[:NAME]")
       ->required();
   gemm->add_option("--bias", options->bias, "one value for each column of D: FILE[:TENSOR]");
+  gemm->add_option("--dtype-bias", options->dtype_bias,
+                   "what 16-bit integers of the bias are: bf16")
+      ->check(CLI::IsMember({"bf16"}));
   gemm->add_option("--out", options->type, "type of D")
       ->check(CLI::IsMember({"bf16", "f16", "f32"}))
       ->capture_default_str();

@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "devices.h"
+#include "json_text.h"
 #include "octet/octet.hpp"
 
 namespace octet::tool {
@@ -77,7 +78,7 @@ Command add_info(CLI::App& app) {
   return {info, [json] {
             const nlohmann::json report = gather();
             if (*json) {
-              fmt::print("{}\n", report.dump(2));
+              fmt::print("{}\n", json_text(report));
             } else {
               print(report);
             }

@@ -131,10 +131,19 @@ void remove_unfinished() {
   }
 }
 
-int no_longer_remove(const std::string& path, const std::function<int()>& change) {
-  const std::lock_guard lock(ends().mutex);
-  const int result = change();
-  ends().names.erase(path);
+int no_longer_remove(const std::vector<std::string>& paths, const std::function<int()>& change) {
+  // Where no thread waits for the signals, they are held up here.
+  sigset_t ends_us, before;
+  sigemptyset(&ends_us);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends_us, signal);
+  pthread_sigmask(SIG_BLOCK, &ends_us, &before);
+  int result = 0;
+  {
+    const std::lock_guard lock(ends().mutex);
+    result = change();
+    for (const std::string& path : paths) ends().names.erase(path);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return result;
 }
 

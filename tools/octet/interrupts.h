@@ -13,15 +13,16 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace octet::tool {
 
 // A file, or a folder with all that is in it. Call it before other threads are started: they
 // inherit that the signals are left to the waiting thread.
 void remove_when_ended(const std::string& path);
-// The name is gone or is to stay. `change` (a rename, an unlink) and the forgetting are one step
-// for a signal; what it returns is returned.
-int no_longer_remove(const std::string& path, const std::function<int()>& change);
+// The names are gone or are to stay. `change` (renames, an unlink) and the forgetting are one step
+// for a signal, which waits until all of it is done; what it returns is returned.
+int no_longer_remove(const std::vector<std::string>& paths, const std::function<int()>& change);
 // Removes all of them now, for whoever ends the process without unwinding.
 void remove_unfinished();
 

@@ -35,7 +35,7 @@ nlohmann::ordered_json read_json(const std::string& path) {
   const MappedFile file(path);
   const auto* text = reinterpret_cast<const char*>(file.data());
   auto json = nlohmann::ordered_json::parse(text, text + file.size(), nullptr, false);
-  if (json.is_discarded()) file.fail("is not JSON");
+  if (json.is_discarded()) file.fail("is not JSON (which has neither NaN nor Infinity)");
   return json;
 }
 
@@ -67,6 +67,9 @@ nlohmann::json rewrite_model(
     const std::function<void(nlohmann::ordered_json&)>& config) {
   const std::string& in = model.path();
   const std::vector<std::string> shards = model.shards();
+  // Before the work, not after it.
+  std::error_code none;
+  if (fs::is_regular_file(in + "/config.json", none)) read_json(in + "/config.json");
   OutputFolder folder(out);
   for (const std::string& name : shards) shard(model.shard(name), folder.path() + "/" + name);
   nlohmann::json left_out = nlohmann::json::array();

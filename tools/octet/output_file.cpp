@@ -7,10 +7,12 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
 #include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -44,13 +46,21 @@ void sync_folder(const std::string& folder) {
   ::close(file);
 }
 
+// An empty folder that no folder can be renamed to.
+bool is_mount_point(const std::string& path) {
+  struct statx info {};
+  return ::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &info) == 0 &&
+         (info.stx_attributes_mask & info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
 constexpr int kMostAttempts = 10000;
 
 }  // namespace
 
-void OutputFile::fail(const char* doing, int error) const {
-  throw CheckFailed(fmt::format("{}: cannot be {}: {}; nothing of that name was changed",
-                                printable(path_), doing, std::strerror(error)));
+void OutputFile::fail(const char* doing, int error, const std::string& changed) const {
+  throw CheckFailed(fmt::format("{}: cannot be {}: {}; {}", printable(path_), doing,
+                                std::strerror(error),
+                                changed.empty() ? "nothing of that name was changed" : changed));
 }
 
 OutputFile::OutputFile(const std::string& path) : path_(path), final_(path) {
@@ -67,6 +77,9 @@ OutputFile::OutputFile(const std::string& path) : path_(path), final_(path) {
   must_not_be_input(printable(path), final_);
   struct stat present {};
   const bool exists = ::stat(final_.c_str(), &present) == 0;
+  if (!exists && errno == ENAMETOOLONG) {
+    refuse(fmt::format("cannot be written: {}", std::strerror(ENAMETOOLONG)));
+  }
   if (exists && !S_ISREG(present.st_mode)) {
     refuse("is there and is not a regular file, so no file can be renamed to it");
   }
@@ -77,7 +90,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path), final_(path) {
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file_ >= 0) break;
     const int code = errno;
-    no_longer_remove(temporary_, [] { return 0; });
+    no_longer_remove({{temporary_}}, [] { return 0; });
     if (code != EEXIST || attempt == kMostAttempts) {
       refuse(fmt::format("cannot be written in {}: {}", printable(folder), std::strerror(code)));
     }
@@ -88,7 +101,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path), final_(path) {
 OutputFile::~OutputFile() {
   if (file_ >= 0) ::close(file_);
   if (!temporary_.empty()) {
-    no_longer_remove(temporary_, [&] { return ::unlink(temporary_.c_str()); });
+    no_longer_remove({{temporary_}}, [&] { return ::unlink(temporary_.c_str()); });
   }
 }
 
@@ -111,22 +124,62 @@ void OutputFile::finish() {
   if (::close(file) != 0) fail("written", errno);
 }
 
-void OutputFile::rename() {
-  const int result = no_longer_remove(temporary_, [&] {
-    return ::rename(temporary_.c_str(), final_.c_str()) == 0 ? 0 : errno;
-  });
-  if (result != 0) {
-    ::unlink(temporary_.c_str());
-    temporary_.clear();
-    fail("renamed into place", result);
+int OutputFile::rename(bool keep_old) {
+  struct stat present {};
+  if (keep_old && ::lstat(final_.c_str(), &present) == 0) {
+    // The two change places, and the old one is kept under the temporary name; where the file
+    // system cannot do that, under one more name.
+    if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, final_.c_str(), RENAME_EXCHANGE) == 0) {
+      old_ = temporary_;
+      renamed_ = true;
+      return 0;
+    }
+    if (errno != EINVAL && errno != ENOSYS) return errno;
+    old_ = temporary_in(folder_of(final_));
+    if (::link(final_.c_str(), old_.c_str()) != 0) return errno;
   }
-  temporary_.clear();
-  sync_folder(folder_of(final_));
+  if (::rename(temporary_.c_str(), final_.c_str()) != 0) return errno;
+  renamed_ = true;
+  return 0;
+}
+
+bool OutputFile::rename_back() noexcept {
+  const int result =
+      old_.empty() ? ::unlink(final_.c_str()) : ::rename(old_.c_str(), final_.c_str());
+  if (result == 0) old_.clear();
+  return result == 0;
 }
 
 void OutputFile::commit(std::span<OutputFile* const> files) {
   for (OutputFile* file : files) file->finish();
-  for (OutputFile* file : files) file->rename();
+  OutputFile* refused = nullptr;
+  std::string changed;
+  std::vector<std::string> names;
+  for (OutputFile* file : files) names.push_back(file->temporary_);
+  const int result = no_longer_remove(names, [&] {
+    int error = 0;
+    for (OutputFile* file : files) {
+      error = file->rename(file != files.back());
+      if (error == 0) continue;
+      refused = file;
+      break;
+    }
+    for (OutputFile* file : files) {
+      if (refused != nullptr && file->renamed_ && !file->rename_back()) {
+        changed += printable(file->path_) + " is new, and could not be put back";
+        continue;  // what was there stays under its temporary name
+      }
+      if (!file->old_.empty()) ::unlink(file->old_.c_str());
+      if (refused != nullptr) ::unlink(file->temporary_.c_str());
+      file->temporary_.clear();
+    }
+    return error;
+  });
+  if (refused != nullptr) {
+    if (files.size() > 1 && changed.empty()) changed = "no output was changed";
+    refused->fail("renamed into place", result, changed);
+  }
+  for (OutputFile* file : files) sync_folder(folder_of(file->final_));
 }
 
 void OutputFile::commit() {
@@ -143,8 +196,16 @@ OutputFolder::OutputFolder(const std::string& final_path) : final_(final_path) {
   must_not_be_input(printable(final_path), final_);
   std::error_code error;
   const fs::file_status present = fs::symlink_status(final_, error);
+  if (error == std::errc::filename_too_long) {
+    refuse(fmt::format("cannot be written: {}", error.message()));
+  }
   if (fs::exists(present) && !(fs::is_directory(present) && fs::is_empty(final_, error))) {
     refuse("is there already: must be a new name, or an empty folder");
+  }
+  const std::string last = fs::path(final_).filename().string();
+  if (last.empty() || last == "." || last == "..") refuse("must be the name of a folder to write");
+  if (is_mount_point(final_)) {
+    refuse("is a mount point, which cannot be replaced: give a new name inside it");
   }
   const std::string parent = folder_of(final_);
   for (int attempt = 0;; ++attempt) {
@@ -152,7 +213,7 @@ OutputFolder::OutputFolder(const std::string& final_path) : final_(final_path) {
     remove_when_ended(temporary_);
     if (::mkdir(temporary_.c_str(), 0777) == 0) return;
     const int code = errno;
-    no_longer_remove(temporary_, [] { return 0; });
+    no_longer_remove({{temporary_}}, [] { return 0; });
     if (code == EEXIST && attempt < kMostAttempts) continue;
     refuse(fmt::format("cannot be written in {}: {}", printable(parent), std::strerror(code)));
   }
@@ -160,7 +221,7 @@ OutputFolder::OutputFolder(const std::string& final_path) : final_(final_path) {
 
 OutputFolder::~OutputFolder() {
   if (done_) return;
-  no_longer_remove(temporary_, [&] {
+  no_longer_remove({{temporary_}}, [&] {
     std::error_code ignored;
     fs::remove_all(temporary_, ignored);
     return 0;
@@ -169,7 +230,7 @@ OutputFolder::~OutputFolder() {
 
 void OutputFolder::commit() {
   sync_folder(temporary_);
-  const int result = no_longer_remove(temporary_, [&] {
+  const int result = no_longer_remove({{temporary_}}, [&] {
     return ::rename(temporary_.c_str(), final_.c_str()) == 0 ? 0 : errno;
   });
   if (result != 0) {

@@ -21,17 +21,21 @@ class OutputFile {
   const std::string& path() const { return path_; }
   // Any order; what is never written is zeros.
   void write_at(int64_t offset, const void* data, int64_t bytes);
-  // Afterwards all of them are there under their final names, in the order given.
+  // Afterwards all of them are there under their final names, or, where one is refused its name,
+  // what was there before. Signals wait meanwhile; kill -9 between two renames is what remains.
   static void commit(std::span<OutputFile* const> files);
   void commit();
 
  private:
-  [[noreturn]] void fail(const char* doing, int error) const;
-  void finish();  // all bytes are on the disk
-  void rename();
+  [[noreturn]] void fail(const char* doing, int error, const std::string& changed = "") const;
+  void finish();                // all bytes are on the disk
+  int rename(bool keep_old);    // an errno
+  bool rename_back() noexcept;  // to what was there before rename(true); whether that went well
 
   std::string path_;  // as the user wrote it
   std::string final_, temporary_;
+  std::string old_;       // where what was there before is kept; empty: there was nothing
+  bool renamed_ = false;  // what is under the final name is ours
   int file_ = -1;
 };
 

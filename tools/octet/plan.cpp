@@ -14,6 +14,7 @@
 
 #include "commands.h"
 #include "devices.h"
+#include "json_text.h"
 #include "octet/octet.hpp"
 #include "table_file.h"
 
@@ -75,7 +76,7 @@ int run_plan(const PlanOptions& options) {
                                  {"workspace_bytes", plan.workspace_bytes},
                                  {"predicted_us", plan.predicted_us},
                                  {"plan", plan.to_string()}};
-  fmt::print("{}\n", report.dump(2));
+  fmt::print("{}\n", json_text(report));
   return kRight;
 }
 

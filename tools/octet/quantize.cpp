@@ -14,6 +14,7 @@
 #include "complain.h"
 #include "dequantize_model.h"
 #include "inputs.h"
+#include "json_text.h"
 #include "npy.h"
 #include "quantize_model.h"
 #include "scale_source.h"
@@ -49,9 +50,7 @@ void print_left_out(const nlohmann::json& report) {
   }
 }
 
-void print(const nlohmann::json& report) {
-  fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-}
+void print(const nlohmann::json& report) { fmt::print("{}\n", json_text(report)); }
 
 nlohmann::json quantize_one(const Options& options, TensorStore& store, std::string name) {
   const QuantizeOptions& q = options.model.quantize;

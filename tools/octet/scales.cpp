@@ -15,6 +15,12 @@ ScaleMap::ScaleMap(const Tensor& scales, int64_t lines, int64_t k, const ScaleHi
         fmt::format("{}: holds {}: scales must be F32, BF16, F16 or F8_E8M0 (U8)", label,
                     scales.dtype));
   }
+  // A vector is one for each row, also where there are as many blocks of K.
+  if (scales.shape.size() == 1 && scales.shape[0] == lines && lines > 1 && !hints.block &&
+      !hints.column) {
+    line_stride_ = 1;
+    return;
+  }
   const int64_t blocks = k_blocks(k);
   // A vector is a column: one for each line.
   std::vector<int64_t> shape = scales.shape;

@@ -20,7 +20,16 @@ namespace octet::tool {
 
 namespace fs = std::filesystem;
 
+void require_regular(const std::string& option, const std::string& path) {
+  std::error_code error;
+  const fs::file_status present = fs::status(path, error);
+  // A folder cannot be read, which is said then.
+  if (!fs::exists(present) || fs::is_regular_file(present) || fs::is_directory(present)) return;
+  throw std::runtime_error(option + " " + path + ": is not a regular file");
+}
+
 TunedTable read_table(const std::string& option, const std::string& path) {
+  require_regular(option, path);
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
   if (in.peek() != std::ifstream::traits_type::eof()) text << in.rdbuf();

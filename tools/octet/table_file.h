@@ -7,6 +7,10 @@
 
 namespace octet::tool {
 
+// Throws, with a sentence, if there is something of that name and it is no regular file: a device
+// or a pipe may never end.
+void require_regular(const std::string& option, const std::string& path);
+
 // Throws with a sentence that names the file; `option` is what the user gave it as.
 TunedTable read_table(const std::string& option, const std::string& path);
 

@@ -108,8 +108,9 @@ void to_floats(octet_type type, const std::byte* from, int64_t count, float* to)
       break;
     case OCTET_F16: convert<uint16_t>(from, count, to, f16_value); break;
     case OCTET_UE8M0:
-      convert<uint8_t>(from, count, to,
-                       [](uint8_t x) { return std::bit_cast<float>(uint32_t{x} << 23); });
+      convert<uint8_t>(from, count, to, [](uint8_t x) {
+        return x == 0xff ? NAN : std::bit_cast<float>(uint32_t{x} << 23);
+      });
       break;
     default: convert<uint8_t>(from, count, to, [&](uint8_t x) { return e4m3_values()[x]; });
   }

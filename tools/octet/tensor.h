@@ -34,8 +34,8 @@ std::string shape_text(const std::vector<int64_t>& shape);
 // '?', and what is very long is cut.
 std::string printable(std::string_view text);
 
-// `count` elements as FP32, from any address. UE8M0 bytes are the powers of two they stand for; the
-// type must be one of E4M3, UE8M0, BF16, F16 and F32.
+// `count` elements as FP32, from any address. UE8M0 bytes are the powers of two they stand for, 0
+// for byte 0 and NaN for 0xff; the type must be one of E4M3, UE8M0, BF16, F16 and F32.
 void to_floats(octet_type type, const std::byte* from, int64_t count, float* to);
 
 }  // namespace octet::tool

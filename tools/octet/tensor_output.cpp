@@ -38,6 +38,11 @@ SafetensorsOutput::SafetensorsOutput(const std::string& path, const std::vector<
   int64_t end = 0;
   for (const std::size_t i : order) {
     const int64_t bytes = tensor_bytes(tensors[i]);
+    if (tensors[i].name == "__metadata__") {
+      throw std::runtime_error(fmt::format(
+          "{}: tensor __metadata__: the format keeps that name for itself: must be another",
+          printable(path)));
+    }
     if (header.contains(tensors[i].name)) {
       throw std::runtime_error(fmt::format("{}: tensor {}: would be written twice", printable(path),
                                            printable(tensors[i].name)));

@@ -31,6 +31,9 @@ std::map<std::string, std::string> read_index(const std::string& path) {
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
     file.fail("must be a JSON object with a weight_map");
   }
+  if (json.contains("metadata") && !json["metadata"].is_object() && !json["metadata"].is_null()) {
+    file.fail("its metadata must be an object");
+  }
   std::map<std::string, std::string> where;
   for (const auto& [name, entry] : json["weight_map"].items()) {
     const std::string shard = entry.is_string() ? entry.get<std::string>() : "";

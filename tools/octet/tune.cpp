@@ -10,6 +10,7 @@
 
 #include "complain.h"
 #include "inputs.h"
+#include "table_file.h"
 
 namespace octet::tool {
 namespace {
@@ -64,6 +65,7 @@ std::string lines_of(const TunedTable& table, bool choices) {
 }  // namespace
 
 CandidateRun read_candidates(const std::string& path) {
+  require_regular("--from", path);
   std::ifstream in(path);
   if (!in) throw std::runtime_error("--from " + path + ": cannot be read");
   note_input(path);
@@ -146,6 +148,11 @@ DeviceSpec device_of(const CandidateRun& run, const std::string& path) {
     }
     name = device;
   }
+  for (const BenchRow& row : run.rows) {
+    if (row.plan.starts_with(row.problem + " @ ")) continue;
+    throw std::runtime_error("--from " + path + ": problem " + row.problem + " has the plan \"" +
+                             row.plan + "\": must be a plan of that problem");
+  }
   return DeviceSpec::preset(name).value();
 }
 
@@ -175,6 +182,14 @@ std::vector<GemmPlan> fastest_plans(const std::vector<BenchRow>& rows) {
   std::vector<GemmPlan> plans;
   for (Fastest& f : all) plans.push_back(f.plan);
   return plans;
+}
+
+void set_fastest(TunedTable& table, std::vector<GemmPlan> plans) {
+  // What is set last stays.
+  std::stable_sort(plans.begin(), plans.end(), [](const GemmPlan& x, const GemmPlan& y) {
+    return x.predicted_us > y.predicted_us;
+  });
+  for (const GemmPlan& plan : plans) table.set(plan).value();
 }
 
 TunedTable empty_table(const BenchHeader& header, const DeviceSpec& device) {

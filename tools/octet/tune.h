@@ -18,12 +18,16 @@ struct CandidateRun {
 // From the CSV of such a run. Throws with a sentence that names the file and the line.
 CandidateRun read_candidates(const std::string& path);
 
-// The device that the run's plans are of, as its preset; throws where they disagree or it is none.
+// The device that the run's plans are of, as its preset; throws where they disagree or it is none,
+// or where a plan is not of its row's problem.
 DeviceSpec device_of(const CandidateRun& run, const std::string& path);
 
 // The fastest candidate of each problem, in order of first appearance; predicted_us is what was
 // measured. Plans that this version refuses are told on stderr and left out.
 std::vector<GemmPlan> fastest_plans(const std::vector<BenchRow>& rows);
+
+// All of them into the table; of problems that a table does not tell apart, the fastest.
+void set_fastest(TunedTable& table, std::vector<GemmPlan> plans);
 
 // A table without choices, for the device and with the run's record in its header.
 TunedTable empty_table(const BenchHeader& header, const DeviceSpec& device);

@@ -15,6 +15,7 @@
 #include "complain.h"
 #include "device_memory.h"
 #include "inputs.h"
+#include "json_text.h"
 #include "output_file.h"
 #include "table_file.h"
 #include "tune.h"
@@ -70,8 +71,8 @@ void write_table(const TuneRequest& request, const CandidateRun& run, const Devi
   const std::vector<GemmPlan> plans = fastest_plans(run.rows);
   if (plans.empty()) throw std::runtime_error("tune: nothing was measured, so no table is written");
   int other = 0;
+  set_fastest(table, plans);
   for (const GemmPlan& plan : plans) {
-    table.set(plan).value();
     GemmProblem problem;
     static_cast<octet_gemm_problem&>(problem) = plan.problem;
     const GemmPlan model = plan_candidates(problem, device, 1).value().front();
@@ -88,7 +89,7 @@ void write_table(const TuneRequest& request, const CandidateRun& run, const Devi
     const nlohmann::json report = {{"table", request.output},
                                    {"problems", plans.size()},
                                    {"not_the_models_choice", other}};
-    fmt::print("{}\n", report.dump(2));
+    fmt::print("{}\n", json_text(report));
     return;
   }
   fmt::print("{}: {} problems, for {} of them not what the cost model would choose\n",

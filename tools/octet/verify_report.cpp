@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "complain.h"
 #include "devices.h"
+#include "json_text.h"
 #include "kernel_tile.h"
 
 namespace octet::tool {
@@ -150,7 +151,7 @@ int VerifyReport::finish() const {
   const bool right = mismatches_ == 0 && failures_ == 0 && unchecked().empty();
   clear_progress();
   if (json_) {
-    fmt::print("{}\n", to_json().dump(2));
+    fmt::print("{}\n", json_text(to_json()));
     return right ? kRight : kCheckFailed;
   }
   std::size_t forms = 0;
