@@ -292,6 +292,10 @@ TEST_F(TensorFiles, AnOutputThatIsNotCommittedChangesNothing) {
 }
 
 TEST_F(TensorFiles, OutputsThatCannotBeAreRefused) {
+  EXPECT_NE(refusal([&] {
+              OutputFile out(at(std::string(300, 'x') + "/d.npy"));
+            }).find("cannot be written: File name too long"),
+            std::string::npos);
   fs::create_directory(at("folder"));
   ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
   for (const std::string& path :
@@ -300,8 +304,8 @@ TEST_F(TensorFiles, OutputsThatCannotBeAreRefused) {
               std::string::npos)
         << path;
   }
-  for (const std::string& path : {at("missing/d.npy"), std::string("/proc/d.npy"), at("fifo/d.npy"),
-                                  at(std::string(300, 'x') + "/d.npy")}) {
+  for (const std::string& path :
+       {at("missing/d.npy"), std::string("/proc/d.npy"), at("fifo/d.npy")}) {
     EXPECT_NE(refusal([&] { OutputFile out(path); }).find("cannot be written in"),
               std::string::npos)
         << path;

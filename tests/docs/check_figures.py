@@ -84,7 +84,7 @@ REGIMES = [(0, 64), (65, 2048), (2049, 1 << 30)]
 
 def check_hopper(sources, readme):
     section = readme[readme.index("## Kernels for Hopper"):]
-    ours, peers = re.findall(r"`(bench/results/[\w-]+-h200-dense(?:-baseline)?\.csv)`", section)[:2]
+    ours, peers = re.findall(r"`(bench/results/[\w-]+-h200-dense(?:-baseline|-tuned)?\.csv)`", section)[:2]
     measured = {r["problem"]: r for r in rows(sources / ours)}
     baseline = rows(sources / peers)
     check(len(baseline) == len(measured) == 108, f"{len(baseline)} and {len(measured)} shapes")
@@ -111,7 +111,7 @@ def check_hopper(sources, readme):
         against.append(f"{means[3]:.2f}")
     check("{}, {} and {} of the time of cuBLASLt".format(*against) in section,
           f"README.md: cuBLASLt's ratios are {against}")
-    words = {12: "Twelve"}
+    words = {6: "Six", 12: "Twelve"}
     check(f"{words.get(slower, slower)} of these shapes" in section, f"{slower} shapes are slower")
 
 

@@ -52,8 +52,8 @@ __global__ void probe(const float* from, float* to) {
     const uint32_t full = bar + 8 * place, empty = full + 8 * kPlaces;
     if (warp == 0) {
       if (round >= kPlaces) wait(empty, (round / kPlaces - 1) & 1);
-      asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(static_cast<uint32_t>(
-                       __cvta_generic_to_shared(&landed[place][lane]))),
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
+                       static_cast<uint32_t>(__cvta_generic_to_shared(&landed[place][lane]))),
                    "l"(from + lane)
                    : "memory");
       if (kWay == kNoinc) {

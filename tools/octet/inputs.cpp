@@ -52,8 +52,10 @@ void must_not_be_input(const std::string& label, const std::string& path) {
 bool same_file(const std::string& a, const std::string& b) {
   std::error_code error;
   if (fs::equivalent(a, b, error)) return true;
+  // A path that cannot be looked up has no canonical form; it is refused by whoever creates it.
   const fs::path first = fs::weakly_canonical(fs::absolute(a, error), error);
-  return first == fs::weakly_canonical(fs::absolute(b, error), error);
+  const fs::path second = fs::weakly_canonical(fs::absolute(b, error), error);
+  return first.empty() || second.empty() ? a == b : first == second;
 }
 
 }  // namespace octet::tool
