@@ -235,7 +235,7 @@ struct NormalMath {
   __device__ __forceinline__ void store_rows(const KernelParams& p, const GroupedTileAt& at,
                                              int row, int col, uint32_t from) const {
     constexpr int kChunks = kBoxCols / 8;  // of 16 bytes in a row
-    // NOTE: not unrolled: unrolled, 128x256 spills.
+                                           // NOTE: not unrolled: unrolled, 128x256 spills.
 #pragma unroll 1
     for (int i = 0; i < kChunks / 2; ++i) {
       const int r = (32 * i + warp.lane) / kChunks, chunk = warp.lane % kChunks;

@@ -6,8 +6,8 @@ usage: make_wgmma.py > wgmma_e4m3.cuh
 
 WIDTHS = (8, 16, 32, 64, 96, 128, 144, 160, 192)
 
-print("""// Written by make_wgmma.py: do not edit. wgmma.mma_async m64nNk32, e4m3 x e4m3 -> f32, both operands
-// in shared memory. `accumulate` 0 starts from zero whatever d holds.
+print("""// Written by make_wgmma.py: do not edit. wgmma.mma_async m64nNk32, e4m3 x e4m3 -> f32, both
+// operands in shared memory. `accumulate` 0 starts from zero whatever d holds.
 // clang-format off
 #pragma once
 

@@ -1,5 +1,5 @@
-// Written by make_wgmma.py: do not edit. wgmma.mma_async m64nNk32, e4m3 x e4m3 -> f32, both operands
-// in shared memory. `accumulate` 0 starts from zero whatever d holds.
+// Written by make_wgmma.py: do not edit. wgmma.mma_async m64nNk32, e4m3 x e4m3 -> f32, both
+// operands in shared memory. `accumulate` 0 starts from zero whatever d holds.
 // clang-format off
 #pragma once
 
