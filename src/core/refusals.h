@@ -54,7 +54,11 @@ enum class Rule {
   // why a kernel does not take a problem
   kServesGrouping,
   kServesGrouped,
+  kServesKGrouped,
+  kServesPacked,
+  kServesUnpacked,
   kServesOperands,
+  kServesPairs,
   kServesPipelines,
   kServesOneRange,
   kServesShared,

@@ -82,10 +82,17 @@ bool aligned(const octet_matrix& d, int64_t batches, int64_t bytes, int64_t elem
 }
 
 abi::StorePath store_path(const abi::TileConfig& tile, const octet_gemm_problem& p,
-                          const octet_matrix& d, int64_t batches, bool exchanges,
+                          const octet_gemm_args& args, int64_t batches, bool exchanges,
                           const Tensor& box) {
-  if (p.bias_type != OCTET_NONE || p.accumulate) return abi::StorePath::kElements;
+  const octet_matrix& d = args.d;
   const int64_t element = core::size_of(p.d_type);
+  if (p.bias_type != OCTET_NONE) return abi::StorePath::kElements;
+  if (tile.paired) {
+    const bool pairs = p.n % 2 == 0 && aligned(d, batches, 2 * element, element) &&
+                       (!p.accumulate || aligned(args.c, batches, 2 * element, element));
+    return pairs ? abi::StorePath::kPairs : abi::StorePath::kElements;
+  }
+  if (p.accumulate) return abi::StorePath::kElements;
   const bool half = element == 2;
   // NOTE: the copy engine cuts rows of a box at 16 bytes, not at the last element: with an N that
   // is no multiple of 8 it would write up to 7 elements into the padding of D.
@@ -133,6 +140,18 @@ abi::GroupOrder make_group_order(const abi::TileConfig& tile, const octet_gemm_p
   return o;
 }
 
+abi::KGroups make_k_groups(const octet_gemm_problem& p, const octet_gemm_args& args) {
+  abi::KGroups k;
+  k.starts = p.packed ? nullptr : args.group_offsets;
+  k.counts = args.group_counts;
+  k.groups = static_cast<int32_t>(p.groups);
+  k.total = static_cast<int32_t>(args.a.cols);
+  k.wide = p.index_type == OCTET_I64;
+  k.a = static_cast<const uint8_t*>(args.a.data);
+  k.b = static_cast<const uint8_t*>(args.b.data);
+  return k;
+}
+
 Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octet_gemm_args& args,
                    Launch& out) {
   const octet_gemm_problem& p = plan.problem;
@@ -144,6 +163,8 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
   const int64_t rows = tile.grouped ? args.a.rows : p.m;
   const bool shared_rows = tile.grouped && p.grouping != OCTET_MASKED;
   const int64_t batches = shared_rows ? 1 : p.groups;
+  // A K-grouped problem has one A and one B, and a D for every group.
+  const int64_t a_batches = tile.k_grouped ? 1 : batches, b_batches = tile.k_grouped ? 1 : p.groups;
   int64_t units = geometry.units;
   if (tile.grouped) {
     if (Status s = plan::takes_rows(tile, p, rows); !s.ok()) return s;
@@ -152,7 +173,8 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
   if (units == 0) return {};
 
   // Without groups all rows of a contiguous problem are padding.
-  const int64_t blocks = p.groups == 0 ? 0 : ceil_div(p.k, core::kBlockK);
+  const int64_t blocks =
+      p.groups == 0 ? 0 : ceil_div(tile.k_grouped ? args.a.cols : p.k, core::kBlockK);
   const abi::SmemLayout smem = abi::make_smem_layout(tile, geometry.cluster_split);
   const bool exchanges = geometry.cluster_split > 1 || tile.k_groups > 1;
   abi::KernelParams& k = out.params;
@@ -168,6 +190,7 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
   k.exchange = smem.exchange;
   k.scales = smem.scales;
   k.barriers = smem.barriers;
+  if (tile.k_grouped) k.k_groups = make_k_groups(p, args);
   if (tile.grouped) {
     k.groups = make_group_order(tile, p, args, geometry.band);
   } else {
@@ -177,9 +200,14 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
                                    static_cast<uint32_t>(geometry.band), geometry.bands_along_n);
   }
 
-  if (blocks > 0) {
-    const Tensor a = operand(args.a, batches, tile.tile_m / tile.cluster_n);
-    const Tensor b = operand(args.b, p.groups, tile.tile_n / tile.cluster_m);
+  if (blocks > 0 && tile.packed) {
+    // No tensor maps: how wide a group's matrix is only the device knows.
+    k.flags |= abi::kPlainSfa | abi::kPlainSfb;
+    k.sfa_plain = {args.sfa.data, args.sfa.row_stride, args.sfa.k_stride, 0};
+    k.sfb = {args.sfb.data, args.sfb.row_stride, args.sfb.k_stride, 0};
+  } else if (blocks > 0) {
+    const Tensor a = operand(args.a, a_batches, tile.tile_m / tile.cluster_n);
+    const Tensor b = operand(args.b, b_batches, tile.tile_n / tile.cluster_m);
     k.a_batch = a.dims[2] > 1;
     k.b_batch = b.dims[2] > 1;
     if (!encodable(a) || !encodable(b)) {
@@ -189,11 +217,11 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
     if (Status s = encode(driver, "tensor map of B", b, k.b); !s.ok()) return s;
 
     const octet_scale_matrix& sfa = args.sfa;
-    const bool sfa_batched = batches > 1 && sfa.group_stride != 0;
+    const bool sfa_batched = a_batches > 1 && sfa.group_stride != 0;
     const Tensor scales{TensorType::kFloat32,
                         4,
                         sfa.data,
-                        {rows, blocks, sfa_batched ? batches : 1},
+                        {rows, blocks, sfa_batched ? a_batches : 1},
                         {sfa.k_stride, sfa.group_stride},
                         {static_cast<uint32_t>(tile.tile_m), static_cast<uint32_t>(tile.blocks)},
                         Swizzle::kNone,
@@ -205,12 +233,30 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
         p.grouping == OCTET_OFFSETS || (p.grouping == OCTET_ALIGNED && p.alignment % 4 != 0);
     if ((rows > 1 && sfa.row_stride != 1) || any_start || !encodable(scales)) {
       k.flags |= abi::kPlainSfa;
-      k.sfa_plain = {sfa.data, sfa.row_stride, sfa.k_stride, batches > 1 ? sfa.group_stride : 0};
+      k.sfa_plain = {sfa.data, sfa.row_stride, sfa.k_stride,
+                     a_batches > 1 ? sfa.group_stride : 0};
     } else if (Status s = encode(driver, "tensor map of SFA", scales, k.sfa); !s.ok()) {
       return s;
     }
-    k.sfb = {args.sfb.data, args.sfb.row_stride, args.sfb.k_stride,
-             p.groups > 1 ? args.sfb.group_stride : 0};
+    const octet_scale_matrix& sfb = args.sfb;
+    k.sfb = {sfb.data, sfb.row_stride, sfb.k_stride, b_batches > 1 ? sfb.group_stride : 0};
+    if (tile.paired) {
+      const bool sfb_batched = b_batches > 1 && sfb.group_stride != 0;
+      const Tensor box{TensorType::kFloat32,
+                       4,
+                       sfb.data,
+                       {p.n, blocks, sfb_batched ? b_batches : 1},
+                       {sfb.k_stride, sfb.group_stride},
+                       {static_cast<uint32_t>(tile.tile_n), 1},
+                       Swizzle::kNone,
+                       Promotion::kNone};
+      k.sfb_batch = sfb_batched;
+      if ((p.n > 1 && sfb.row_stride != 1) || !encodable(box)) {
+        k.flags |= abi::kPlainSfb;
+      } else if (Status s = encode(driver, "tensor map of SFB", box, k.sfb_box); !s.ok()) {
+        return s;
+      }
+    }
   }
 
   const bool half = core::size_of(p.d_type) == 2;
@@ -227,7 +273,7 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
                  Promotion::kNone};
   k.d_type = element_type(p.d_type);
   k.bias_type = element_type(p.bias_type);
-  k.store = store_path(tile, p, args.d, batches, exchanges, d);
+  k.store = store_path(tile, p, args, batches, exchanges, d);
   if (half && k.store == abi::StorePath::kCopyEngine) {
     if (Status s = encode(driver, "tensor map of D", d, k.d); !s.ok()) return s;
   }

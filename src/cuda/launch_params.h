@@ -20,6 +20,9 @@ struct Launch {
 abi::GroupOrder make_group_order(const abi::TileConfig& tile, const octet_gemm_problem& problem,
                                  const octet_gemm_args& args, int64_t band);
 
+// What the scheduler of a K-grouped kernel reads.
+abi::KGroups make_k_groups(const octet_gemm_problem& problem, const octet_gemm_args& args);
+
 // The plan and the arguments have passed core::check_args(), and the kernel serves the problem
 // (plan::serves()). Allocates nothing.
 Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octet_gemm_args& args,

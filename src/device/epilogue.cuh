@@ -33,6 +33,32 @@ __device__ __forceinline__ float read_element(const void* data, ElementType type
   return f;
 }
 
+// Two neighbours in a row of D or C, of one type.
+struct FloatPair {
+  using Element = float;
+  using Word = float2;
+  static __device__ __forceinline__ Word zero() { return {0.0f, 0.0f}; }
+  static __device__ __forceinline__ Word load(const float* from) { return ptx::load_once2(from); }
+  static __device__ __forceinline__ float2 floats(Word w) { return w; }
+  static __device__ __forceinline__ void store(float* to, float x, float y) {
+    *reinterpret_cast<float2*>(to) = make_float2(x, y);
+  }
+};
+template <bool kF16>
+struct HalfPair {
+  using Element = uint16_t;
+  using Word = uint32_t;
+  static __device__ __forceinline__ Word zero() { return 0; }
+  static __device__ __forceinline__ Word load(const uint16_t* from) { return ptx::load_once(from); }
+  static __device__ __forceinline__ float2 floats(Word w) {
+    return kF16 ? ptx::unpack_f16(w)
+                : make_float2(__uint_as_float(w << 16), __uint_as_float(w & 0xffff0000u));
+  }
+  static __device__ __forceinline__ void store(uint16_t* to, float x, float y) {
+    *reinterpret_cast<uint32_t*>(to) = kF16 ? ptx::pack_f16(x, y) : ptx::pack_bf16(x, y);
+  }
+};
+
 template <TileConfig kTile>
 class Writer {
  public:
@@ -103,6 +129,13 @@ class Writer {
   __device__ __forceinline__ void pair(int m, int n, float x, float y) const {
     if (is_zero(m)) x = y = 0.0f;
     const int64_t at = d_offset + m * p.out.ld + n;
+    if constexpr (kTile.paired) {
+      if (p.add.data != nullptr) {
+        const int64_t c = c_offset + m * p.add.ld + n;
+        x = __fadd_rn(x, read_element(p.add.data, p.d_type, c));
+        y = __fadd_rn(y, read_element(p.add.data, p.d_type, c + 1));
+      }
+    }
     if (p.d_type == ElementType::kF32) {
       *reinterpret_cast<float2*>(static_cast<float*>(p.out.data) + at) = make_float2(x, y);
     } else {

@@ -5,6 +5,8 @@
 #include <cstddef>
 
 #include "device/normal_gemm.cuh"
+#include "device/packed_producer.cuh"
+#include "device/paired_gemm.cuh"
 #include "device/scheduler.cuh"
 #include "device/swapped_gemm.cuh"
 #include "kernel_abi/kernel_table.h"
@@ -19,7 +21,9 @@ extern __shared__ __align__(1024) uint8_t shared_memory[];
 template <TileConfig kTile>
 struct RegisterSplit {
   static constexpr int kAtLaunch = 65536 / kTile.ctas_per_sm / kTile.threads() / 8 * 8;
-  static constexpr int kProducer = kTile.grouped ? 56 : 32;  // with 40 a producer spills
+  static constexpr int kProducer = kTile.grouped     ? 56  // with 40 a producer spills
+                                   : kTile.k_grouped ? 40
+                                                     : 32;
   static constexpr int kShare =
       (kAtLaunch * (kTile.math_groups() + 1) - kProducer) / kTile.math_groups() / 8 * 8;
   static constexpr int kMath = kShare > 240 ? 240 : kShare;
@@ -39,7 +43,7 @@ class ParameterFetch {
   __device__ __forceinline__ ParameterFetch(const KernelParams& p, int lane) {
     constexpr int kLine = 64, kHead = offsetof(KernelParams, b) / kLine,
                   kTail = offsetof(KernelParams, d_type) / kLine,
-                  kEnd = kTile.grouped ? sizeof(KernelParams) : offsetof(KernelParams, groups),
+                  kEnd = kTile.scheduled() ? sizeof(KernelParams) : offsetof(KernelParams, groups),
                   kLines = kEnd / kLine;
     const int line = lane < kHead ? lane : min(kTail + lane - kHead, kLines - 1);
     word_ = reinterpret_cast<const uint32_t*>(&p)[line * (kLine / 4)];
@@ -67,8 +71,11 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
   const uint32_t rank = blockIdx.x;  // in the cluster, as the grid is laid out
   const ParameterFetch<kTile> parameters(p, lane);
 
-  if (lane == 0 && warp == kMathWarps + kWeights) ptx::prefetch_map(p.b);
-  if (lane == 0 && warp == kMathWarps + kActivations * kTile.k_groups) {
+  if (!kTile.packed && lane == 0 && warp == kMathWarps + kWeights) {
+    ptx::prefetch_map(p.b);
+    if (kTile.paired && !(p.flags & abi::kPlainSfb)) ptx::prefetch_map(p.sfb_box);
+  }
+  if (!kTile.packed && lane == 0 && warp == kMathWarps + kActivations * kTile.k_groups) {
     ptx::prefetch_map(p.a);
     if (!(p.flags & abi::kPlainSfa)) ptx::prefetch_map(p.sfa);
   }
@@ -92,8 +99,11 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
     if (p.flags & abi::kDependent) ptx::let_dependents_launch();
     // NOTE: a multicast writes into CTAs whose barriers must exist.
     if (kTile.multicast() > 1) ptx::cluster_wait();
-    if (kTile.grouped && role == kTiles) {
+    if (kTile.scheduled() && role == kTiles) {
       if constexpr (kTile.grouped) Scheduler<kTile>(p, base, lane).run();
+      if constexpr (kTile.k_grouped) KScheduler<kTile>(p, base, lane).run();
+    } else if constexpr (kTile.packed) {
+      PackedProducer<kTile>(p, ring, base, rank, role, lane).run();
     } else if (role == kWeights) {
       WeightProducer<kTile>(p, ring, base, rank, pipeline, lane).run();
     } else if (role == kActivations) {
@@ -111,13 +121,15 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
     }
     if (p.flags & abi::kDependent) ptx::wait_for_earlier_kernels();
     const Ring<kTile> ring(p, base, (warp >> 2) / kTile.groups_per_pipeline());
-    if constexpr (kTile.normal()) {
+    if constexpr (kTile.paired) {
+      paired_math<kTile>(p, ring, base, rank, warp, lane);
+    } else if constexpr (kTile.normal()) {
       normal_math<kTile>(p, ring, base, rank, warp, lane);
     } else {
       swapped_math<kTile>(p, ring, base, rank, warp, lane);
     }
   }
-  // NOTE: this stands outside the roles: code after a role's loop inside its branch makes ptxas
+  // NOTE: this stands outside the roles (and in kernels that have no such stores, too): code after a role's loop inside its branch makes ptxas
   // drop setmaxnreg silently and spill.
   if (kTile.normal() && warp < kMathWarps) ptx::wait_stores_read<0>();
   // NOTE: a CTA must not leave while a peer still arrives at its barriers.

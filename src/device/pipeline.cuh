@@ -7,10 +7,12 @@
 // stage is complete in itself and no tile starts with a load of scales behind a barrier.
 //
 // BARRIERS of a stage
-//   full    1 arrival of the producer of B, with the bytes that the copy engine will bring
+//   full    1 arrival of the producer of B (and of SFB in boxes), with the bytes that the copy
+//           engine will bring
 //           + 1 of the producer of A (and SFA), likewise
 //           + 4 of lanes 0..3 of the producer of scales, when their SFB have landed
 //           + 32 of its lanes with plain SFA, when each one's have landed
+//           paired scales: instead of the 4, 32 with plain SFB
 //   empty   1 arrival of every math warp that reads the stage, in every CTA of a multicast
 #pragma once
 
@@ -22,6 +24,8 @@
 #include "kernel_abi/smem_layout.h"
 
 namespace oct::device {
+
+using abi::Scales;
 
 // Addresses of one pipeline's ring. Stage s: tiles + s * stage bytes, and so on.
 template <TileConfig kTile>
@@ -104,7 +108,8 @@ __device__ __forceinline__ void init_barriers(const KernelParams& p, uint32_t ba
   constexpr int kMost = (2 * Ring<kTile>::kLayout.stages + kWarps - 1) / kWarps;
   const uint32_t full = base + p.barriers, empty = full + abi::empty_after_full(kTile, p.stages),
                  exchange = full + abi::exchange_barriers(kTile, p.stages);
-  const uint32_t full_arrivals = abi::full_arrivals(p.flags & abi::kPlainSfa);
+  const uint32_t full_arrivals =
+      abi::full_arrivals(kTile, p.flags & abi::kPlainSfa, p.flags & abi::kPlainSfb);
   if (lane == 0) {
 #pragma unroll
     for (int i = 0; i < kMost; ++i) {
@@ -116,7 +121,7 @@ __device__ __forceinline__ void init_barriers(const KernelParams& p, uint32_t ba
       ptx::mbarrier_init(exchange, abi::exchange_full_arrivals());
       ptx::mbarrier_init(exchange + 8, abi::exchange_free_arrivals(kTile, p.cluster_split));
     }
-    if constexpr (kTile.grouped) {
+    if constexpr (kTile.scheduled()) {
       if (warp == kWarps - 1) {
         const TileList<kTile> list(p, base);
 #pragma unroll
@@ -155,8 +160,9 @@ class Producer {
 #pragma unroll 1
     for (TileWalk<kTile> tiles(p, base, rank, lane); tiles.more(); tiles.step()) {
       aim(tiles.here());
+      const abi::BlockRange k = blocks_of(tiles.here());
 #pragma unroll 1
-      for (int kb = range.first; kb < range.last; kb += kTile.blocks) {
+      for (int kb = k.first; kb < k.last; kb += kTile.blocks) {
         // NOTE: all lanes poll: one that polls for the others and joins them again costs about 100
         // cycles a stage, on the critical path of decode (12 % at 16x7168x2048, 2026-11-30).
         if (untouched > 0) {
@@ -179,6 +185,13 @@ class Producer {
     __syncwarp();
   }
 
+  __device__ __forceinline__ abi::BlockRange blocks_of(const Tile<kTile>& at) const {
+    if constexpr (kTile.k_grouped) {
+      return at.k;
+    } else {
+      return range;
+    }
+  }
   __device__ __forceinline__ int blocks_from(int kb) const {
     return kTile.blocks == 1 ? 1 : min(kTile.blocks, range.last - kb);
   }
@@ -219,17 +232,19 @@ class WeightProducer : Producer<kTile> {
     if ((p.flags & abi::kDependent) && !(p.flags & abi::kWeightsReady)) {
       ptx::wait_for_earlier_kernels();
     }
-    int row = 0, batch = 0;
+    const bool plain_sfb = p.flags & abi::kPlainSfb;
+    int row = 0, batch = 0, sfb_batch = 0;
     this->walk(
         [&](const TileAt& at) {
           row = at.n0;
           batch = at.batch & -p.b_batch;
+          sfb_batch = at.batch & -p.sfb_batch;
         },
         [&](uint32_t stage, int kb) {
           if (this->lane != 0) return;
           const uint32_t full = this->ring.full + 8 * stage;
           const int blocks = this->blocks_from(kb);
-          ptx::mbarrier_arrive_expect(full, abi::weight_bytes(kTile, blocks));
+          ptx::mbarrier_arrive_expect(full, abi::weight_bytes(kTile, blocks, plain_sfb));
 #pragma unroll
           for (int b = 0; b < kTile.blocks; ++b) {
             if (b >= blocks) break;
@@ -237,6 +252,9 @@ class WeightProducer : Producer<kTile> {
                 kTile.normal() ? this->ring.col_tile(stage, b) : this->ring.row_tile(stage, b);
             this->template load_tile<kTile.tile_n, kTile.cluster_m>(to, p.b, kb + b, row, batch,
                                                                     full);
+          }
+          if (kTile.paired && !plain_sfb) {
+            ptx::copy_box(this->ring.sfb(stage, 0), p.sfb_box, row, kb, sfb_batch, full);
           }
         });
   }
@@ -279,9 +297,9 @@ class ActivationProducer : Producer<kTile> {
   }
 };
 
-// Brings SFB, and SFA where it is row-major or oddly pitched, by plain asynchronous loads. A warp
-// of its own: such loads and their arrivals take longer to issue than all that the copy engine
-// does.
+// Brings by plain asynchronous loads SFB of 128 columns each, and scales of single rows and columns
+// where they are row-major or oddly pitched. A warp of its own: such loads and their arrivals take
+// longer to issue than all that the copy engine does.
 template <TileConfig kTile>
 class ScaleProducer : Producer<kTile> {
   using Base = Producer<kTile>;
@@ -294,6 +312,10 @@ class ScaleProducer : Producer<kTile> {
     const int lane = this->lane;
     const bool plain = p.flags & abi::kPlainSfa;
     if (p.flags & abi::kDependent) ptx::wait_for_earlier_kernels();
+    if constexpr (kTile.paired) {
+      run_paired(plain);
+      return;
+    }
     int m0 = 0;
     const float* sfb = nullptr;  // of this lane's row of SFB, or null
     const float* sfa = nullptr;  // of this lane's first row, plain SFA only
@@ -323,28 +345,56 @@ class ScaleProducer : Producer<kTile> {
           }
           if (lane < abi::kSfbSlots) ptx::arrive_after_loads(full);
           if (plain) {
-            load_plain_sfa(ring, stage, kb, blocks, sfa, m0);
+#pragma unroll
+            for (int b = 0; b < kTile.blocks; ++b) {
+              if (b >= blocks) break;
+              load_column<kTile.tile_m>(ring.sfa(stage, b), sfa, p.sfa_plain, kb + b, p.m - m0);
+            }
             ptx::arrive_after_loads(full);
           }
         });
   }
 
  private:
-  __device__ __forceinline__ void load_plain_sfa(const Ring<kTile>& ring, uint32_t stage, int kb,
-                                                 int blocks, const float* sfa, int m0) const {
+  // Both kinds of scales by rows.
+  __device__ __forceinline__ void run_paired(bool plain_sfa) {
     const KernelParams& p = this->p;
+    const bool plain_sfb = p.flags & abi::kPlainSfb;
+    int m0 = 0, n0 = 0;
+    const float *sfa = nullptr, *sfb = nullptr;
+    this->walk(
+        [&](const TileAt& at) {
+          m0 = at.m0;
+          n0 = at.n0;
+          sfa = p.sfa_plain.data + at.batch * p.sfa_plain.batch_stride +
+                int64_t{m0 + this->lane} * p.sfa_plain.row_stride;
+          sfb = p.sfb.data + at.batch * p.sfb.batch_stride +
+                int64_t{n0 + this->lane} * p.sfb.row_stride;
+        },
+        [&](uint32_t stage, int kb) {
+          const uint32_t full = this->ring.full + 8 * stage;
+          if (plain_sfb) {
+            load_column<kTile.tile_n>(this->ring.sfb(stage, 0), sfb, p.sfb, kb, p.n - n0);
+            ptx::arrive_after_loads(full);
+          }
+          if (plain_sfa) {
+            load_column<kTile.tile_m>(this->ring.sfa(stage, 0), sfa, p.sfa_plain, kb, p.m - m0);
+            ptx::arrive_after_loads(full);
+          }
+        });
+  }
+
+  // Scales of kRows rows, of which `rows` exist; `from`: of this lane's first row. The others stay
+  // as they are: such rows are never stored.
+  template <int kRows>
+  __device__ __forceinline__ void load_column(uint32_t to, const float* from, const Scales& scales,
+                                              int kb, int rows) const {
+    from += kb * scales.k_stride;
 #pragma unroll
-    for (int b = 0; b < kTile.blocks; ++b) {
-      if (b >= blocks) break;
-      const float* from = sfa + (kb + b) * p.sfa_plain.k_stride;
-#pragma unroll
-      for (int i = 0; i < (kTile.tile_m + 31) / 32; ++i) {
-        const int row = 32 * i + this->lane;
-        // Scales of rows past M stay as they are: such rows are never stored.
-        if (row < kTile.tile_m && m0 + row < p.m)
-          ptx::load_async_4(ring.sfa(stage, b) + 4 * row, from);
-        from += 32 * p.sfa_plain.row_stride;
-      }
+    for (int i = 0; i < (kRows + 31) / 32; ++i) {
+      const int row = 32 * i + this->lane;
+      if (row < kRows && row < rows) ptx::load_async_4(to + 4 * row, from);
+      from += 32 * scales.row_stride;
     }
   }
 };

@@ -132,4 +132,48 @@ class Scheduler {
   uint32_t count = 0;
 };
 
+// Of a kernel grouped over K: which tiles there are is known beforehand (all groups have the same M
+// and N), and so is whose a tile is; what a group's K is, is read here.
+template <TileConfig kTile>
+class KScheduler {
+ public:
+  __device__ __forceinline__ KScheduler(const KernelParams& params, uint32_t base, int lane_id)
+      : p(params), list(params, base), lane(lane_id) {}
+
+  __device__ __forceinline__ void run() {
+    // NOTE: metadata may be written by the kernel before this one.
+    if (p.flags & abi::kDependent) ptx::wait_for_earlier_kernels();
+    abi::KGroupWalk<kTile.packed, DeviceWarp> walk(p.k_groups, {lane});
+#pragma unroll 1
+    for (uint32_t unit = first_unit(); unit < p.order.units; unit += unit_step()) {
+      const TileAt at = locate<kTile>(p, unit, 0);
+      const abi::KRange k = walk.find(at.batch);
+      pass_on(at, k.first, k.first + k.blocks);
+    }
+    pass_on({0, 0, -1}, 0, 0);
+  }
+
+ private:
+  __device__ __forceinline__ void pass_on(const TileAt& at, int first, int last) {
+    const uint32_t place = count % abi::kTilePlaces, round = count / abi::kTilePlaces;
+    ++count;
+    if (round > 0) ptx::mbarrier_wait(list.empty_of(place), (round - 1) & 1);
+    if (lane == 0) {
+      ptx::store_shared_u4(
+          list.tile_of(place),
+          make_uint4(static_cast<uint32_t>(at.m0), static_cast<uint32_t>(at.n0),
+                     static_cast<uint32_t>(at.batch), 0));
+      ptx::store_shared_u2(list.tile_of(place) + 16,
+                           make_uint2(static_cast<uint32_t>(first), static_cast<uint32_t>(last)));
+      ptx::mbarrier_arrive(list.full_of(place));
+    }
+    __syncwarp();
+  }
+
+  const KernelParams& p;
+  const TileList<kTile> list;
+  const int lane;
+  uint32_t count = 0;
+};
+
 }  // namespace oct::device

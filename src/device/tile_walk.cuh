@@ -41,13 +41,27 @@ struct GroupedTileAt : TileAt {
   __device__ __forceinline__ int listed() const { return static_cast<int>(rows >> 16); }
 };
 
+// Of a kernel grouped over K; batch is the group, `k` the K-blocks that it walks.
+struct KTileAt : TileAt {
+  abi::BlockRange k;
+};
+
+template <bool kOverK>
+struct ListedTile {
+  using Type = GroupedTileAt;
+};
+template <>
+struct ListedTile<true> {
+  using Type = KTileAt;
+};
+
 // The tiles of this CTA, one after the other:
 //   for (TileWalk<kTile> tiles(...); tiles.more(); tiles.step()) { tiles.here() }
 // or, where the next tile's place is wanted before this one is finished:
 //   for (next = tiles.here(); tiles.more(); tiles.step_to(next)) { at = next; next = tiles.ahead();
 //   }
 // last(next), has_before(earlier): whether the tile under way is the last one; is not the first.
-template <TileConfig kTile, bool kGrouped = kTile.grouped>
+template <TileConfig kTile, bool kScheduled = kTile.scheduled()>
 class TileWalk {
  public:
   using Tile = TileAt;
@@ -83,14 +97,14 @@ struct TileList {
     return full + 8 * (abi::kTilePlaces + place);
   }
   __device__ __forceinline__ uint32_t tile_of(uint32_t place) const {
-    return tiles + place * abi::kTileBytes;
+    return tiles + place * abi::tile_bytes(kTile);
   }
 };
 
 template <TileConfig kTile>
 class TileWalk<kTile, true> {
  public:
-  using Tile = GroupedTileAt;
+  using Tile = typename ListedTile<kTile.k_grouped>::Type;
 
   __device__ __forceinline__ TileWalk(const KernelParams& params, uint32_t base_address, uint32_t,
                                       int lane_id)
@@ -103,20 +117,27 @@ class TileWalk<kTile, true> {
     ++count;
     ptx::mbarrier_wait(list.full_of(place), parity);
     const uint4 tile = ptx::load_shared_u4(list.tile_of(place));
+    Tile t;
+    if constexpr (kTile.k_grouped) {
+      const uint2 k = ptx::load_shared_u2(list.tile_of(place) + 16);
+      t.k = {static_cast<int>(k.x), static_cast<int>(k.y)};
+    } else {
+      t.rows = tile.w;
+    }
     __syncwarp();
     if (lane == 0) ptx::mbarrier_arrive(list.empty_of(place));
-    Tile t;
     t.m0 = static_cast<int>(tile.x);
     t.n0 = static_cast<int>(tile.y);
     t.batch = static_cast<int>(tile.z);
-    t.rows = tile.w;
     return t;
   }
   __device__ __forceinline__ void step() { current = ahead(); }
   __device__ __forceinline__ void step_to(Tile next) { current = next; }
   __device__ __forceinline__ bool last() const { return false; }  // asked for clusters alone
   __device__ __forceinline__ bool last(const Tile& next) const { return next.batch < 0; }
-  __device__ __forceinline__ bool has_before(const Tile& before) const { return before.rows != 0; }
+  __device__ __forceinline__ bool has_before(const GroupedTileAt& before) const {
+    return before.rows != 0;
+  }
 
  private:
   const KernelParams& p;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernel_abi/group_order.h"
+#include "kernel_abi/k_groups.h"
 #include "kernel_abi/tile_order.h"
 
 namespace oct::abi {
@@ -19,12 +20,14 @@ enum class ElementType : uint32_t { kNone = 0, kBf16 = 1, kF16 = 2, kF32 = 3 };
 // How an epilogue writes D.
 enum class StorePath : uint32_t {
   kCopyEngine = 0,  // BF16 or FP16, no bias, no C, rows 16-byte aligned: staged, stored in boxes
-  kPairs = 1,       // no bias, no C: two adjacent elements a store, where D is aligned for it
+  kPairs = 1,       // no bias, no C: two adjacent elements a store, where D is aligned for it.
+                    // Kernels with paired scales: with C too, where it is aligned likewise
   kElements = 2     // everything else
 };
 
 enum LaunchFlags : uint32_t {
   kPlainSfa = 1,      // SFA is row-major or oddly pitched: plain asynchronous loads
+  kPlainSfb = 8,      // likewise SFB, where every row of B has its own
   kDependent = 2,     // launched as a programmatic dependent of the kernel before it
   kWeightsReady = 4,  // B and SFB may be read before that kernel has finished
 };
@@ -50,18 +53,21 @@ struct KernelParams {
   int32_t k_blocks = 0;
   TileOrder order;
   RangeCut cut;                                     // of k_blocks into `split`
-  int32_t a_batch = 0, b_batch = 0, sfa_batch = 0;  // 1: has a batch dimension, 0: shared by all
+  // 1: has a batch dimension, 0: shared by all
+  int32_t a_batch = 0, b_batch = 0, sfa_batch = 0, sfb_batch = 0;
   int32_t m = 0, n = 0;
   int32_t share = 0;       // units of partial sums that a CTA receives
-  Scales sfb;              // row: column of D / 128
+  Scales sfb;              // row: column of D / 128, or column of D
   TensorMap b, a, sfa, d;  // [k, n, batch], [k, m, batch], [m, k-block, batch], [n, m, batch]
+  TensorMap sfb_box;       // [n, k-block, batch], paired scales only
   ElementType d_type = ElementType::kBf16, bias_type = ElementType::kNone;
   StorePath store = StorePath::kElements;
   Scales sfa_plain;
   Output out, add;  // D; C or null
   const void* bias = nullptr;
   int64_t bias_batch_stride = 0;
-  alignas(64) GroupOrder groups;  // grouped kernels only
+  alignas(64) GroupOrder groups;  // kernels grouped over M only
+  KGroups k_groups;               // kernels grouped over K only
 };
 
 }  // namespace oct::abi

@@ -60,6 +60,16 @@ inline constexpr KernelRow kKernels[] = {
     {"swapped_w128t16_o2_g", "groups of up to 16 rows"},
     {"swapped_w128t32_o2_g", "groups of up to 32 rows"},
     {"swapped_w256t64_g", "groups of up to 64 rows"},
+    // Scales 1x128 on both sides: weight gradients.
+    {"normal_m256n128_1d1d", "1D1D, large results"},
+    {"normal_m128n128_1d1d", "1D1D, few tiles, split K over a cluster"},
+    {"normal_m64n64_1d1d", "1D1D, small results"},
+    {"normal_m128n64_seq_1d1d", "1D1D, any split and any SM budget"},
+    {"normal_m256n128_kg", "K-grouped, large results"},
+    {"normal_m128n128_kg", "K-grouped, few tiles"},
+    {"normal_m128n64_seq_kg", "K-grouped, any split"},
+    {"normal_m256n128_kp", "packed K-grouped, large results"},
+    {"normal_m128n64_seq_kp", "packed K-grouped, any split, small results"},
 };
 inline constexpr int kKernelCount = static_cast<int>(sizeof kKernels / sizeof kKernels[0]);
 

@@ -5,7 +5,8 @@
 //               aligned for the 128-byte swizzle
 //   exchange    what an epilogue hands from thread to thread: either 2 or 4 KB a math warp, or the
 //               partial sums that a CTA receives when K is split
-//   scales      one slot a stage: SFA of the tile's rows, then up to four SFB, for each K-block
+//   scales      one slot a stage: SFA of the tile's rows, then SFB, up to four of 128 columns or
+//               one of every column, for each K-block
 //   barriers    full and empty of every stage, then two for the exchange
 //   tiles       kernels of grouped problems: full and empty of every place for a tile, the tiles
 #pragma once
@@ -21,7 +22,6 @@ inline constexpr int kSfbSlots = 4;         // SFB values of a K-block that a ti
 inline constexpr int kStagingBytes = 2048;  // of a warp, at least: 16 rows of 128 bytes
 inline constexpr int kUnitBytes = 512;      // 16 x 8 partial sums, one float4 a lane
 inline constexpr int kTilePlaces = 4;  // tiles that the scheduler of a grouped kernel runs ahead
-inline constexpr int kTileBytes = 16;  // of each
 inline constexpr int kMostSharedMemory = 232448;  // of one CTA on SM90
 inline constexpr int kSharedMemoryOfSm = 233472;  // shared by its CTAs, 1 KB of each reserved
 
@@ -39,8 +39,10 @@ OCTET_HD constexpr int operand_bytes(int tile) { return tile * kBlockK; }
 
 // In a scale slot: SFA of all K-blocks of the stage first (one copy-engine box), then their SFB.
 OCTET_HD constexpr int sfb_offset(const TileConfig& t) {
-  return round_up(t.blocks * t.tile_m * 4, 16);
+  return round_up(t.blocks * t.tile_m * 4, t.paired ? 128 : 16);
 }
+// SFB values of a K-block.
+OCTET_HD constexpr int sfb_count(const TileConfig& t) { return t.paired ? t.tile_n : kSfbSlots; }
 
 // Units of 16 x 8 partial sums in a tile, and how many of them each CTA of a cluster receives: CTA
 // o owns units [o * share, (o + 1) * share) as far as there are any.
@@ -93,8 +95,9 @@ OCTET_HD constexpr int most_ring_bytes(const TileConfig& t) {
 }
 
 // Grouped kernels: the scheduler's tiles and their barriers.
+OCTET_HD constexpr int tile_bytes(const TileConfig& t) { return t.k_grouped ? 32 : 16; }
 OCTET_HD constexpr int tile_list_bytes(const TileConfig& t) {
-  return t.grouped ? kTilePlaces * (16 + kTileBytes) : 0;
+  return t.scheduled() ? kTilePlaces * (16 + tile_bytes(t)) : 0;
 }
 
 OCTET_HD constexpr SmemLayout layout_with(const TileConfig& t, int cluster_split, int boxes) {
@@ -103,7 +106,7 @@ OCTET_HD constexpr SmemLayout layout_with(const TileConfig& t, int cluster_split
   s.b_bytes = operand_bytes(t.tile_n);
   s.stage_bytes = t.blocks * (s.a_bytes + s.b_bytes);
   s.sfb_offset = sfb_offset(t);
-  s.scale_bytes = round_up(s.sfb_offset + t.blocks * kSfbSlots * 4, 128);
+  s.scale_bytes = round_up(s.sfb_offset + t.blocks * sfb_count(t) * 4, 128);
   const int exchange = exchange_bytes(t, cluster_split, boxes);
   const int room =
       t.ctas_per_sm == 1 ? kMostSharedMemory : kSharedMemoryOfSm / t.ctas_per_sm - 1024;
@@ -138,7 +141,7 @@ OCTET_HD constexpr int b_tile(const TileConfig& t, int block) {
 }
 OCTET_HD constexpr int sfa_slot(const TileConfig& t, int block) { return block * t.tile_m * 4; }
 OCTET_HD constexpr int sfb_slot(const TileConfig& t, int block) {
-  return sfb_offset(t) + block * kSfbSlots * 4;
+  return sfb_offset(t) + block * sfb_count(t) * 4;
 }
 
 // Offsets among the barriers, with `stages` of one pipeline: where a pipeline's `full` begin, how
@@ -160,9 +163,11 @@ OCTET_HD constexpr int tile_list(const TileConfig& t, int stages) {
 }
 
 // Arrivals that complete a phase of a stage's `full` barrier: the two threads that announce the
-// copy engine's bytes, and the lanes that bring scales with plain asynchronous loads.
-OCTET_HD constexpr int full_arrivals(bool plain_sfa) {
-  return 2 + kSfbSlots + (plain_sfa ? 32 : 0);
+// copy engine's bytes, and the lanes that bring scales with plain asynchronous loads. Packed
+// groups: every lane of the three producers, when what it brought may be read.
+OCTET_HD constexpr int full_arrivals(const TileConfig& t, bool plain_sfa, bool plain_sfb) {
+  if (t.packed) return 96;
+  return 2 + (t.paired ? (plain_sfb ? 32 : 0) : kSfbSlots) + (plain_sfa ? 32 : 0);
 }
 // ... of its `empty` barrier: one lane of every math warp that reads it, in every CTA that a
 // multicast joins.
@@ -184,10 +189,11 @@ OCTET_HD constexpr int tile_empty_arrivals(const TileConfig& t) {
 // CTA. (That barriers exist, all threads wait for.)
 OCTET_HD constexpr int math_threads(const TileConfig& t) { return 32 * t.math_warps(); }
 
-// Bytes of one stage with `blocks` K-blocks in it: of B, and of A with SFA, whose box always spans
-// the stage.
-OCTET_HD constexpr int weight_bytes(const TileConfig& t, int blocks) {
-  return blocks * operand_bytes(t.tile_n);
+// Bytes of one stage with `blocks` K-blocks in it: of B (with SFB, where it is a box), and of A with
+// SFA; a box of scales always spans the stage.
+OCTET_HD constexpr int weight_bytes(const TileConfig& t, int blocks, bool plain_sfb) {
+  return blocks * operand_bytes(t.tile_n) +
+         (t.paired && !plain_sfb ? t.blocks * t.tile_n * 4 : 0);
 }
 OCTET_HD constexpr int activation_bytes(const TileConfig& t, int blocks, bool plain_sfa) {
   return blocks * operand_bytes(t.tile_m) + (plain_sfa ? 0 : t.blocks * t.tile_m * 4);

@@ -2,7 +2,7 @@
 // specification: the build, the planner, the launcher and the tests all read it with
 // parse_kernel().
 //
-//   normal_m128n256[_cm2|_cn2][_x2][_o2][_seq][_g]   rows of A on WGMMA's 64-row side
+//   normal_m128n256[_cm2|_cn2][_x2][_o2][_seq][_g|_1d1d|_kg|_kp]   rows of A on WGMMA's 64-row side
 //   swapped_w64t16[_k2][_x2][_b2][_o2][_g]           rows of B (weights) there, tokens up to 128
 //
 //   cm2, cn2   clusters of 2 along M (B is multicast) or along N (A is multicast)
@@ -12,7 +12,10 @@
 //   o2         CTAs that share an SM
 //   seq        a CTA walks all ranges of a split K itself; serves any split and any SM budget
 //   g          problems grouped over M: a scheduler warp finds the tiles from metadata on the
-//   device
+//              device
+//   1d1d       scales 1x128 on both sides
+//   kg         the same, grouped over K: a scheduler warp reads where a group's K lies
+//   kp         the same, each group packed into a matrix of its own
 //
 // How far K is split over a cluster is no part of the name: that is the launch's cluster size.
 #pragma once
@@ -34,7 +37,10 @@ struct TileConfig {
   int blocks = 1;                    // K-blocks in a stage
   int ctas_per_sm = 1;
   bool sequential = false;
-  bool grouped = false;  // over M
+  bool grouped = false;    // over M
+  bool paired = false;     // SFA and SFB 1x128
+  bool k_grouped = false;  // over K
+  bool packed = false;     // ... each group's matrix as wide as its K
   bool valid = false;
 
   OCTET_HD constexpr bool normal() const { return family == Family::kNormal; }
@@ -60,9 +66,11 @@ struct TileConfig {
   OCTET_HD constexpr int groups_per_pipeline() const { return row_groups() * col_groups(); }
   OCTET_HD constexpr int math_groups() const { return groups_per_pipeline() * k_groups; }
   OCTET_HD constexpr int math_warps() const { return 4 * math_groups(); }
+  // A scheduler warp lists the tiles for the other roles.
+  OCTET_HD constexpr bool scheduled() const { return grouped || k_grouped; }
   // A producer warpgroup that gives registers away pays where accumulators are large.
   OCTET_HD constexpr bool moves_registers() const { return normal() && accumulators() >= 128; }
-  OCTET_HD constexpr int producer_warps() const { return 3 * k_groups + (grouped ? 1 : 0); }
+  OCTET_HD constexpr int producer_warps() const { return 3 * k_groups + (scheduled() ? 1 : 0); }
   OCTET_HD constexpr int producer_threads() const {
     return moves_registers() ? 128 : 32 * producer_warps();
   }
@@ -76,7 +84,7 @@ struct TileConfig {
   OCTET_HD constexpr int partial_bytes() const { return tile_m * tile_n * 4 * k_groups; }
   // Split over a cluster needs room beside the ring for one tile of partial sums.
   OCTET_HD constexpr bool splits_over_cluster() const {
-    return multicast() == 1 && !sequential && !grouped && partial_bytes() <= 64 * 1024;
+    return multicast() == 1 && !sequential && !scheduled() && partial_bytes() <= 64 * 1024;
   }
   constexpr bool operator==(const TileConfig&) const = default;
 };
@@ -127,7 +135,14 @@ constexpr TileConfig parse_kernel(const char* name) {
   if (!t.normal() && r.eat("_b")) t.blocks = r.number();
   if (r.eat("_o")) t.ctas_per_sm = r.number();
   if (t.normal() && r.eat("_seq")) t.sequential = true;
-  if (r.eat("_g")) t.grouped = true;
+  if (t.normal() && (r.eat("_1d1d") || r.eat("_kg"))) {
+    t.paired = true;
+    t.k_grouped = r.at[-1] == 'g';
+  } else if (t.normal() && r.eat("_kp")) {
+    t.paired = t.k_grouped = t.packed = true;
+  } else if (r.eat("_g")) {
+    t.grouped = true;
+  }
   const bool sizes = t.rows() >= 64 && t.rows() <= 256 && t.rows() % 64 == 0 && t.cols() >= 8 &&
                      t.cols() <= 256 && t.cols() % 8 == 0;
   const bool options = t.cluster_m >= 1 && t.cluster_n >= 1 && t.multicast() <= 2 &&
@@ -139,7 +154,9 @@ constexpr TileConfig parse_kernel(const char* name) {
   if (t.valid && t.sets == 2 && t.pieces() != 1) t.valid = false;
   if (t.valid && t.sequential && t.pieces() != 1) t.valid = false;
   // A cluster could straddle two groups; ranges of K in a CTA would each need the tiles.
-  if (t.valid && t.grouped && (t.multicast() != 1 || t.k_groups != 1)) t.valid = false;
+  if (t.valid && t.scheduled() && (t.multicast() != 1 || t.k_groups != 1)) t.valid = false;
+  // Promotion with pairs of scales is written for one set of accumulators.
+  if (t.valid && t.paired && (t.sets != 1 || t.multicast() != 1)) t.valid = false;
   return t;
 }
 

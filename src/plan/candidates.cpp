@@ -101,13 +101,21 @@ Objection objection_to_split(const abi::TileConfig& tile, const octet_gemm_probl
                              int64_t blocks) {
   if (!tile.valid) return Rule::kInternal;
   if (tile.grouped && !core::is_m_grouped(p.grouping)) return Rule::kServesGrouped;
-  if (!tile.grouped && p.grouping != OCTET_DENSE && p.grouping != OCTET_BATCHED) {
+  if (tile.k_grouped) {
+    if (p.grouping != OCTET_K_GROUPED) return Rule::kServesKGrouped;
+    if (tile.packed != (p.packed != 0)) {
+      return tile.packed ? Rule::kServesPacked : Rule::kServesUnpacked;
+    }
+  }
+  if (!tile.scheduled() && p.grouping != OCTET_DENSE && p.grouping != OCTET_BATCHED) {
     return Rule::kServesGrouping;
   }
-  if (p.in_type != OCTET_E4M3 || p.granularity != OCTET_1D2D) return Rule::kServesOperands;
+  if (p.in_type != OCTET_E4M3 || p.granularity != (tile.paired ? OCTET_1D1D : OCTET_1D2D)) {
+    return tile.paired ? Rule::kServesPairs : Rule::kServesOperands;
+  }
   if (split < 1) return Rule::kPlanSplit;
   if (tile.sequential) return {};
-  if (tile.grouped && split > 1) return Rule::kServesOneRange;
+  if (tile.scheduled() && split > 1) return Rule::kServesOneRange;
   if (split % tile.k_groups != 0) return Rule::kServesPipelines;
   const int over_cluster = split / tile.k_groups;
   if (over_cluster > 1 && tile.multicast() > 1) return Rule::kServesShared;
@@ -180,15 +188,17 @@ Traffic traffic_of(const octet_gemm_problem& p) {
   // The pitch is taken to be K, rounded up to what the copy engine needs. 128 bytes of K then lie
   // in two lines of L2, and in five sectors of it where rows begin in the middle of one.
   const int64_t pitch = core::round_up(p.k, 16);
-  t.unaligned_port = pitch % 32 != 0 ? 26.5 : pitch % 64 != 0 ? 37 : pitch % 128 != 0 ? 44 : 0;
+  // Groups over K share a pitch that nobody knows here.
+  t.unaligned_port = p.grouping == OCTET_K_GROUPED ? 0
+                     : pitch % 32 != 0 ? 26.5 : pitch % 64 != 0 ? 37 : pitch % 128 != 0 ? 44 : 0;
   return t;
 }
 
 // All of a candidate's cost but `work`, which is longer_of_two(math, stream).
 // Fitted to 660 forced timings of 94 shapes on an H200 (docs/performance-log.md, 2026-11-30): 5.1 %
 // root mean square; its choice costs 1.1 % on average over the fastest one measured, at worst 14 %.
-Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
-                   const octet_device_spec& device, int split) {
+Cost predict_parts(int kernel, const octet_gemm_problem& p, const Geometry& g,
+                   const Traffic& traffic, const octet_device_spec& device, int split) {
   constexpr double kClock = 1700;          // cycles in a microsecond, under load
   constexpr double kFill = 0.9;            // to the first product, and from the last one
   constexpr double kClusterLaunch = 0.41;  // clusters of more than two CTAs have to be placed
@@ -251,7 +261,9 @@ Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
              (device.dram_bytes_per_second * kStreamed * std::min(1.0, busy)) * 1e6;
   if (g.cluster_split > 1) c.exchange = waves * kExchange * tile.partial_bytes() / 65536.0;
   if (g.cluster_split > 1 || tile.k_groups > 1) c.exchange += waves * kMeeting;
-  const double tile_store = tile.tile_m * tile.tile_n * 2.0 / 65536.0;
+  double tile_store = tile.tile_m * tile.tile_n * 2.0 / 65536.0;
+  // Wider elements, and C that is read.
+  if (tile.paired) tile_store *= (p.d_type == OCTET_F32 ? 2 : 1) * (p.accumulate ? 2 : 1);
   c.store =
       tile_store * (tile.pieces() == 2 ? kStore + (waves - 1) * kHiddenStore : waves * kStore);
   return c;
@@ -286,7 +298,7 @@ void for_each_candidate(const octet_gemm_problem& p, const octet_device_spec& de
                                  facts.rings[static_cast<std::size_t>(g.cluster_split)], ctas);
         if (!no) {
           set_grid(g, ctas);
-          serves(Candidate{kernel, split, ctas, predict_parts(kernel, g, traffic, device, split)});
+          serves(Candidate{kernel, split, ctas, predict_parts(kernel, p, g, traffic, device, split)});
         }
       }
       if (no) refused(kernel, split, *no);
@@ -294,6 +306,13 @@ void for_each_candidate(const octet_gemm_problem& p, const octet_device_spec& de
       if (!tile.splits_over_cluster()) break;
     }
   }
+}
+
+// Whether a kernel is made for other groupings, or for other operands in that grouping.
+bool other_grouping(Rule rule) {
+  return rule == Rule::kServesGrouping || rule == Rule::kServesGrouped ||
+         rule == Rule::kServesKGrouped || rule == Rule::kServesPacked ||
+         rule == Rule::kServesUnpacked;
 }
 
 void finish(Cost& cost) { cost.work = longer_of_two(cost.math, cost.stream); }
@@ -370,7 +389,7 @@ std::vector<Candidate> list_candidates(const octet_gemm_problem& p, const octet_
         const KernelFacts& facts = kKernelFacts[static_cast<std::size_t>(kernel)];
         refused_list->push_back({abi::kKernels[kernel].name, split,
                                  in_words(rule, facts.tile, split).message(),
-                                 rule == Rule::kServesGrouping || rule == Rule::kServesGrouped});
+                                 other_grouping(rule)});
       });
   std::stable_sort(out.begin(), out.end(), [](const Candidate& x, const Candidate& y) {
     return x.cost.total() < y.cost.total();

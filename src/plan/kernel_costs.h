@@ -62,6 +62,16 @@ inline constexpr KernelCost kKernelCosts[] = {
     {"swapped_w128t16_o2_g", 491, 1201},
     {"swapped_w128t32_o2_g", 586, 1361},
     {"swapped_w256t64_g", 1016, 0},
+    // Scales on both sides.
+    {"normal_m256n128_1d1d", 1600, 0},
+    {"normal_m128n128_1d1d", 900, 0},
+    {"normal_m64n64_1d1d", 400, 0},
+    {"normal_m128n64_seq_1d1d", 560, 0},
+    {"normal_m256n128_kg", 1600, 0},
+    {"normal_m128n128_kg", 900, 0},
+    {"normal_m128n64_seq_kg", 560, 0},
+    {"normal_m256n128_kp", 2000, 0},
+    {"normal_m128n64_seq_kp", 800, 0},
 };
 
 namespace detail {

@@ -58,6 +58,20 @@ __device__ __forceinline__ void fence_async_proxy() {
 __device__ __forceinline__ void load_async_4(uint32_t to, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
 }
+// Sixteen bytes likewise, both addresses aligned; zeros where `there` is false.
+__device__ __forceinline__ void load_async_16(uint32_t to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+               "r"(there ? 16 : 0)
+               : "memory");
+}
+__device__ __forceinline__ void commit_loads() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+// Until at most kPending of this thread's groups of plain asynchronous loads are under way.
+template <int kPending>
+__device__ __forceinline__ void wait_loads() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
 // Arrives on `bar` when this thread's plain asynchronous loads so far have landed. The arrival is
 // one of those that `bar` was initialised for.
 __device__ __forceinline__ void arrive_after_loads(uint32_t bar) {
@@ -107,10 +121,33 @@ __device__ __forceinline__ uint4 load_shared_u4(uint32_t at) {
                : "memory");
   return v;
 }
+__device__ __forceinline__ uint2 load_shared_u2(uint32_t at) {
+  uint2 v;
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(at) : "memory");
+  return v;
+}
+__device__ __forceinline__ void store_shared_u2(uint32_t at, uint2 v) {
+  asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(at), "r"(v.x), "r"(v.y) : "memory");
+}
 __device__ __forceinline__ void store_shared_u4(uint32_t at, uint4 v) {
   asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v.x), "r"(v.y), "r"(v.z),
                "r"(v.w)
                : "memory");
+}
+
+// Elements that nobody reads again soon: they leave no trace in the SM's cache.
+__device__ __forceinline__ float2 load_once2(const float* from) {
+  float2 v;
+  asm volatile("ld.global.L1::no_allocate.v2.f32 {%0, %1}, [%2];"
+               : "=f"(v.x), "=f"(v.y)
+               : "l"(from)
+               : "memory");
+  return v;
+}
+__device__ __forceinline__ uint32_t load_once(const void* from) {
+  uint32_t v;
+  asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
+  return v;
 }
 
 // Four 8x8 matrices of 16-bit elements; lane i gives the address of row i%8 of matrix i/8.
@@ -143,6 +180,14 @@ __device__ __forceinline__ uint32_t pack_f16(float low, float high) {
   uint32_t d;
   asm volatile("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));
   return d;
+}
+__device__ __forceinline__ float2 unpack_f16(uint32_t x) {
+  float2 v;
+  asm("{\n.reg .b16 low, high;\nmov.b32 {low, high}, %2;\n"
+      "cvt.f32.f16 %0, low;\ncvt.f32.f16 %1, high;\n}\n"
+      : "=f"(v.x), "=f"(v.y)
+      : "r"(x));
+  return v;
 }
 
 }  // namespace oct::device::ptx
