@@ -34,6 +34,11 @@ class Arena {
     OCT_CUDA(cudaMalloc(reinterpret_cast<void**>(&base_), bytes));
   }
   void reset() { used_ = 0; }
+  void release() {  // all of it
+    OCT_CUDA(cudaFree(base_));
+    base_ = nullptr;
+    size_ = used_ = 0;
+  }
   std::size_t size() const { return size_; }
   void* take(int64_t bytes) {
     const std::size_t want = (static_cast<std::size_t>(bytes) + 255) / 256 * 256;

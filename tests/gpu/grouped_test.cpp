@@ -23,8 +23,7 @@
 
 #include "core/check.h"
 #include "cuda/context.h"
-#include "device_case.h"
-#include "grouped_case.h"
+#include "device_harness.h"
 #include "plan/candidates.h"
 #include "plan/planner.h"
 
@@ -32,132 +31,7 @@ namespace {
 
 using namespace oct;
 using namespace oct::test;
-using Bytes = std::vector<uint8_t>;
-
-std::unique_ptr<cuda::Context> context;
 std::string only_kernel;
-int64_t problems = 0, launches = 0, failures = 0;
-
-// A case's operands on the device, one memory for all cases.
-class DeviceOperands {
- public:
-  DeviceOperands(Arena& arena, const HostCase& c, cudaStream_t stream) : c_(c), stream_(stream) {
-    arena.reset();
-    args = c.args();
-    const auto copy = [&](const testing_support::Buffer& x) -> char* {
-      if (x.size() == 0) return nullptr;
-      // As far from a multiple of 256 as on the host.
-      const auto offset = reinterpret_cast<uintptr_t>(x.data()) % 256;
-      char* to = static_cast<char*>(arena.take(x.size() + 256)) + offset;
-      OCT_CUDA(cudaMemcpyAsync(to, x.data(), static_cast<std::size_t>(x.size()),
-                               cudaMemcpyHostToDevice, stream));
-      return to;
-    };
-    args.a.data = copy(c.a);
-    args.b.data = copy(c.b);
-    args.sfa.data = reinterpret_cast<float*>(copy(c.sfa));
-    args.sfb.data = reinterpret_cast<float*>(copy(c.sfb));
-    args.bias = copy(c.bias);
-    args.group_index = copy(c.group_index);
-    args.group_offsets = copy(c.group_offsets);
-    args.group_ends = copy(c.group_ends);
-    args.group_counts = copy(c.group_counts);
-    d_ = copy(c.d);
-    args.d.data = d_ == nullptr ? nullptr : d_ + c.d_guard;
-    if (c.problem.accumulate) args.c.data = c.options.c_is_d ? args.d.data : copy(c.c);
-  }
-
-  void reset_d() const {
-    OCT_CUDA(cudaMemcpyAsync(d_, c_.d.data(), static_cast<std::size_t>(c_.d.size()),
-                             cudaMemcpyHostToDevice, stream_));
-  }
-  void fetch_d(Bytes& out) const {
-    out.resize(static_cast<std::size_t>(c_.d.size()));
-    OCT_CUDA(cudaMemcpyAsync(out.data(), d_, out.size(), cudaMemcpyDeviceToHost, stream_));
-  }
-  char* d() const { return d_; }
-
-  octet_gemm_args args;
-
- private:
-  const HostCase& c_;
-  const cudaStream_t stream_;
-  char* d_ = nullptr;
-};
-
-octet_gemm_plan plan_for(const octet_gemm_problem& p, const char* kernel, int split) {
-  octet_gemm_plan plan{};
-  plan.struct_size = sizeof plan;
-  plan.problem = p;
-  plan.split = split;
-  std::snprintf(plan.kernel, sizeof plan.kernel, "%s", kernel);
-  std::snprintf(plan.device, sizeof plan.device, "h200");
-  plan.sms = static_cast<int32_t>(
-      plan::most_ctas(abi::parse_kernel(kernel), p, context->device_spec(), split));
-  return plan;
-}
-
-void fail(const octet_gemm_plan& plan, const HostCase& c, const char* what, const char* why) {
-  if (++failures <= 30) {
-    std::printf("FAILED: %s: %s sms %d split %d, %s: %s\n", what, plan.kernel, plan.sms, plan.split,
-                c.name().c_str(), why);
-  }
-}
-
-void wait(cudaStream_t stream, const octet_gemm_plan& plan, const HostCase& c, const char* what) {
-  const cudaError_t e = cudaStreamSynchronize(stream);
-  if (e == cudaSuccess) return;
-  fail(plan, c, what, cudaGetErrorString(e));
-  std::fflush(stdout);
-  std::_Exit(1);
-}
-
-// Row and column of the first byte that differs.
-std::string first_difference(const HostCase& c, const Bytes& got, const Bytes& want) {
-  std::size_t at = 0, count = 0;
-  for (std::size_t i = got.size(); i-- > 0;) {
-    if (got[i] != want[i]) {
-      at = i;
-      ++count;
-    }
-  }
-  const int64_t element = core::size_of(c.problem.d_type);
-  const int64_t offset = (static_cast<int64_t>(at) - c.d_guard) / element;
-  const int64_t stride = std::max<int64_t>(c.shape.d.group_stride, 1);
-  const int64_t group = c.shape.d.group_stride > 0 ? offset / stride : 0;
-  const int64_t inside = c.shape.d.group_stride > 0 ? offset % stride : offset;
-  char text[200];
-  std::snprintf(
-      text, sizeof text,
-      "%zu bytes differ, first in buffer %lld row %lld column %lld of %lld (ld %lld): got "
-      "%02x, want %02x",
-      count, static_cast<long long>(group), static_cast<long long>(inside / c.shape.d.ld),
-      static_cast<long long>(inside % c.shape.d.ld), static_cast<long long>(c.shape.d.rows),
-      static_cast<long long>(c.shape.d.ld), got[at], want[at]);
-  return text;
-}
-
-bool compare(const octet_gemm_plan& plan, const HostCase& c, const DeviceOperands& device,
-             const Bytes& want, cudaStream_t stream, const char* what) {
-  wait(stream, plan, c, what);
-  Bytes got;
-  device.fetch_d(got);
-  wait(stream, plan, c, what);
-  ++launches;
-  if (got == want) return true;
-  fail(plan, c, what, first_difference(c, got, want).c_str());
-  return false;
-}
-
-bool run_and_compare(const octet_gemm_plan& plan, const HostCase& c, const DeviceOperands& device,
-                     const Bytes& want, cudaStream_t stream, const char* what) {
-  device.reset_d();
-  if (Status s = context->run(plan, device.args, stream); !s.ok()) {
-    fail(plan, c, what, s.message().c_str());
-    return false;
-  }
-  return compare(plan, c, device, want, stream, what);
-}
 
 std::vector<const char*> grouped_kernels() {
   std::vector<const char*> names;
@@ -169,51 +43,16 @@ std::vector<const char*> grouped_kernels() {
   return names;
 }
 
-// The processor's results are made by many threads, the device serves one case at a time.
-template <typename OnDevice>
-void random_cases(int count, uint64_t seed, bool spoiled, double until, const char* what,
-                  OnDevice on_device) {
-  std::atomic<int> next{0};
-  std::mutex device_mutex;
-  const auto start = std::chrono::steady_clock::now();
-  const auto work = [&] {
-    for (int i = next++; i < count; i = next++) {
-      const double seconds =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      if (seconds > until) return;
-      const GroupedCase c = make_grouped_case(seed * 1000003 + static_cast<uint64_t>(i), spoiled);
-      const std::lock_guard lock(device_mutex);
-      ++problems;
-      on_device(c);
-    }
-  };
-  std::vector<std::thread> threads;
-  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  for (unsigned i = 0; i < std::min(cores, 16u); ++i) threads.emplace_back(work);
-  for (std::thread& t : threads) t.join();
-  std::printf("%s: %lld problems, %lld launches so far, %lld failures\n", what,
-              static_cast<long long>(problems), static_cast<long long>(launches),
-              static_cast<long long>(failures));
-}
-
 void every_kernel(int count, uint64_t seed, bool spoiled, double until, Arena& arena,
                   cudaStream_t stream) {
   const char* what = spoiled ? "bad metadata" : "random problems";
-  random_cases(count, seed, spoiled, until, what, [&](const GroupedCase& c) {
+  const auto make = [&](uint64_t s) { return make_grouped_case(s, spoiled); };
+  random_cases(count, seed, until, what, make, [&](const GroupedCase& c) {
     const DeviceOperands device(arena, c.host, stream);
     for (const char* kernel : grouped_kernels()) {
       run_and_compare(plan_for(c.host.problem, kernel, 1), c.host, device, c.want, stream, what);
     }
   });
-}
-
-octet_gemm_problem parsed(const char* text) {
-  octet_gemm_problem p;
-  if (Status s = core::parse_problem(text, p); !s.ok()) {
-    std::printf("FAILED: %s: %s\n", text, s.message().c_str());
-    std::_Exit(1);
-  }
-  return p;
 }
 
 constexpr const char* kFixed[] = {
@@ -378,7 +217,8 @@ void changed_counts(Arena& arena, cudaStream_t stream) {
 
 // The planner's choice by the one call.
 void planned(int count, uint64_t seed, double until, Arena& arena, cudaStream_t stream) {
-  random_cases(count, seed, false, until, "planned", [&](const GroupedCase& c) {
+  const auto make = [](uint64_t s) { return make_grouped_case(s, false); };
+  random_cases(count, seed, until, "planned", make, [&](const GroupedCase& c) {
     const DeviceOperands device(arena, c.host, stream);
     octet_gemm_plan plan{};
     Status s = plan::plan_gemm(c.host.problem, context->device_spec(), nullptr, plan);

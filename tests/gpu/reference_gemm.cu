@@ -33,7 +33,7 @@ __global__ void gemm_kernel(ReferenceGemm g) {
     const uint8_t* a = g.a + batch * g.a_batch + m * g.a_ld;
     const uint8_t* b = g.b + batch * g.b_batch + n * g.b_ld;
     const float* sfa = g.sfa + batch * g.sfa_batch + m * g.sfa_row;
-    const float* sfb = g.sfb + batch * g.sfb_batch + n / 128 * g.sfb_row;
+    const float* sfb = g.sfb + batch * g.sfb_batch + n / g.sfb_rows * g.sfb_row;
     float sum = 0.0f;
     bool first = true;
     for (int64_t r = 0; r < g.split; ++r) {

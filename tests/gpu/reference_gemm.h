@@ -23,6 +23,7 @@ struct ReferenceGemm {
   const void* bias;
   int64_t bias_batch;
   int split;
+  int64_t sfb_rows = 128;  // columns of D with one SFB: 1 with 1D1D scales
 };
 void reference_gemm(const ReferenceGemm& g, cudaStream_t stream);
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "bench_groups.h"
 #include "octet/octet.h"
 
 namespace octet::tool {
@@ -38,9 +39,9 @@ inline Work work_of(const octet_gemm_problem& p) {
   return p.grouping == OCTET_K_GROUPED ? work_of(p, m, groups * k) : work_of(p, groups * m, k);
 }
 
-// With the rows that the groups really have.
-inline Work work_of(const octet_gemm_problem& p, std::int64_t real_rows) {
-  return work_of(p, static_cast<double>(real_rows), static_cast<double>(p.k));
+// With the rows, or the K, that the groups really have.
+inline Work work_of(const octet_gemm_problem& p, const GroupLayout& groups) {
+  return work_of(p, static_cast<double>(groups.real_rows), static_cast<double>(groups.real_k));
 }
 
 inline double floor_us(const Work& work, octet_type in_type) {

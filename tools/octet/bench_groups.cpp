@@ -41,10 +41,12 @@ std::vector<std::uint8_t> bytes_of(const std::vector<std::int64_t>& numbers) {
 
 std::vector<std::int64_t> group_sizes(const GemmProblem& p) {
   Seeded random(p.seed ^ 0x67726f757073u);
-  const std::int64_t low = (7 * p.m + 9) / 10, high = 13 * p.m / 10;
+  const std::int64_t average = p.grouping == OCTET_K_GROUPED ? p.k : p.m;
+  const std::int64_t low = (7 * average + 9) / 10, high = 13 * average / 10;
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(p.groups));
   for (std::int64_t& size : sizes) {
-    size = p.even != 0 || low >= high ? p.m : random.between(low, high);
+    size = p.even != 0 || low >= high ? average : random.between(low, high);
+    if (p.packed != 0) size = (size + 64) / 128 * 128;
     if (p.grouping == OCTET_MASKED) size = std::min(size, p.max_m);
   }
   return sizes;
@@ -52,18 +54,28 @@ std::vector<std::int64_t> group_sizes(const GemmProblem& p) {
 
 GroupLayout group_layout(const GemmProblem& p) {
   GroupLayout out;
+  out.cols = out.real_k = p.k;
   if (p.grouping == OCTET_DENSE || p.grouping == OCTET_BATCHED) {
     out.rows = p.m;
     out.real_rows = p.m * p.groups;
     return out;
   }
-  if (p.grouping == OCTET_K_GROUPED) {
-    throw Error(OCTET_UNSUPPORTED,
-                p.to_string() + ": the benchmark has no operands for K-grouped problems");
-  }
   const std::vector<std::int64_t> sizes = group_sizes(p);
-  for (const std::int64_t size : sizes) out.real_rows += size;
   std::vector<std::int64_t> numbers;
+  if (p.grouping == OCTET_K_GROUPED) {
+    out.rows = out.real_rows = p.m;
+    out.cols = out.real_k = 0;
+    for (const std::int64_t size : sizes) {
+      if (p.packed == 0) numbers.push_back(out.cols);
+      out.cols += round_up(size, 128);
+      out.real_k += size;
+    }
+    out.counts_at =
+        static_cast<std::int64_t>(numbers.size()) * (p.index_type == OCTET_I64 ? 8 : 4);
+    numbers.insert(numbers.end(), sizes.begin(), sizes.end());
+  } else {
+    for (const std::int64_t size : sizes) out.real_rows += size;
+  }
   switch (p.grouping) {
     case OCTET_CONTIGUOUS:
       for (std::size_t g = 0; g < sizes.size(); ++g) {
@@ -85,10 +97,11 @@ GroupLayout group_layout(const GemmProblem& p) {
         numbers.push_back(out.rows);
       }
       break;
-    default:
+    case OCTET_MASKED:
       numbers = sizes;
       out.rows = p.max_m;
       break;
+    default: break;
   }
   out.metadata =
       p.index_type == OCTET_I64 ? bytes_of<std::int64_t>(numbers) : bytes_of<std::int32_t>(numbers);

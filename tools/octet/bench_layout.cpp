@@ -56,21 +56,24 @@ OperandLayout layout_of(const GemmProblem& p) {
   OperandLayout layout;
   layout.groups = group_layout(p);
   const std::int64_t rows = layout.groups.rows;
-  // Groups share one A and D, but for masked ones.
+  // Groups share one A and D, but for masked ones; K-grouped ones A and B.
   const bool shared = p.grouping != OCTET_BATCHED && p.grouping != OCTET_MASKED;
-  const std::int64_t buffers = shared ? 1 : p.groups;
+  const bool by_k = p.grouping == OCTET_K_GROUPED;
+  const std::int64_t buffers = shared ? 1 : p.groups, b_buffers = by_k ? 1 : p.groups,
+                     d_buffers = by_k ? p.groups : buffers;
+  const std::int64_t cols = layout.groups.cols;
   const std::int64_t in_align = 16 / size_of(p.in_type);  // rows start on 16 bytes
-  layout.a = matrix_extent(rows, p.k, in_align, buffers, p.in_type);
-  layout.b = matrix_extent(p.n, p.k, in_align, p.groups, p.in_type);
-  layout.d = matrix_extent(rows, p.n, 1, buffers, p.d_type);
+  layout.a = matrix_extent(rows, cols, in_align, buffers, p.in_type);
+  layout.b = matrix_extent(p.n, cols, in_align, b_buffers, p.in_type);
+  layout.d = matrix_extent(rows, p.n, 1, d_buffers, p.d_type);
   if (p.accumulate != 0) layout.c = layout.d;
   if (p.bias_type != OCTET_NONE) {
     layout.bias = matrix_extent(1, p.n, 1, p.groups, p.bias_type);
   }
   if (p.granularity != OCTET_SCALE_NONE) {
     const std::int64_t b_rows = p.granularity == OCTET_1D2D ? ceil_div(p.n, 128) : p.n;
-    layout.sfa = scale_extent(rows, k_blocks(p.k), p.sfa_layout, buffers);
-    layout.sfb = scale_extent(b_rows, k_blocks(p.k), p.sfb_layout, p.groups);
+    layout.sfa = scale_extent(rows, k_blocks(cols), p.sfa_layout, buffers);
+    layout.sfb = scale_extent(b_rows, k_blocks(cols), p.sfb_layout, b_buffers);
   }
   const std::int64_t together = layout.a.bytes + layout.b.bytes + layout.d.bytes + layout.c.bytes +
                                 layout.sfa.bytes + layout.sfb.bytes;
@@ -87,8 +90,8 @@ GemmArgs args_of(const GemmProblem& p, const OperandLayout& x, const OperandBase
     return matrix(base + set * extent.bytes, rows, cols, extent.ld, extent.group_stride);
   };
   GemmArgs args;
-  args.a = at(bases.a, x.a, x.groups.rows, p.k);
-  args.b = at(bases.b, x.b, p.n, p.k);
+  args.a = at(bases.a, x.a, x.groups.rows, x.groups.cols);
+  args.b = at(bases.b, x.b, p.n, x.groups.cols);
   args.d = at(bases.d, x.d, x.groups.rows, p.n);
   if (p.accumulate != 0) args.c = at(bases.c, x.c, x.groups.rows, p.n);
   switch (p.grouping) {
@@ -96,6 +99,10 @@ GemmArgs args_of(const GemmProblem& p, const OperandLayout& x, const OperandBase
     case OCTET_OFFSETS: args.group_offsets = bases.metadata; break;
     case OCTET_ALIGNED: args.group_ends = bases.metadata; break;
     case OCTET_MASKED: args.group_counts = bases.metadata; break;
+    case OCTET_K_GROUPED:
+      if (p.packed == 0) args.group_offsets = bases.metadata;
+      args.group_counts = bases.metadata + x.groups.counts_at;
+      break;
     default: break;
   }
   if (p.granularity != OCTET_SCALE_NONE) {

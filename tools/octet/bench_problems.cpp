@@ -113,7 +113,7 @@ class ProblemBench {
     BenchRow base;
     base.problem = problem.to_string();
     base.regime = regime_of(problem);
-    base.floor_us = floor_us(work_of(problem, operands.layout().groups.real_rows), problem.in_type);
+    base.floor_us = floor_us(work_of(problem, operands.layout().groups), problem.in_type);
     const bool sustained = options_.sustained && base.floor_us >= kLargeUs;
     if (const auto t =
             peer_time(problem, operands, CublasLt::Scaling::kPerTensor, base.floor_us, sustained)) {

@@ -38,7 +38,7 @@ int bench_dry_run(const BenchOptions& options) {
   for (const GemmProblem& problem : options.problems) {
     try {
       const OperandLayout x = layout_of(problem);
-      const double floor = floor_us(work_of(problem, x.groups.real_rows), problem.in_type);
+      const double floor = floor_us(work_of(problem, x.groups), problem.in_type);
       const std::int64_t bytes =
           x.a.bytes + x.b.bytes + x.sfa.bytes + x.sfb.bytes + x.c.bytes + x.d.bytes + x.bias.bytes;
       for (const ChosenPlan& chosen : choose_plans(options, problem, device.value())) {
