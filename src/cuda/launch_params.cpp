@@ -88,9 +88,13 @@ abi::StorePath store_path(const abi::TileConfig& tile, const octet_gemm_problem&
   const int64_t element = core::size_of(p.d_type);
   if (p.bias_type != OCTET_NONE) return abi::StorePath::kElements;
   if (tile.paired) {
-    const bool pairs = p.n % 2 == 0 && aligned(d, batches, 2 * element, element) &&
-                       (!p.accumulate || aligned(args.c, batches, 2 * element, element));
-    return pairs ? abi::StorePath::kPairs : abi::StorePath::kElements;
+    const auto by = [&](int64_t count) {
+      return p.n % count == 0 && aligned(d, batches, count * element, element) &&
+             (!p.accumulate || aligned(args.c, batches, count * element, element));
+    };
+    return by(4) && !exchanges ? abi::StorePath::kQuads
+           : by(2)             ? abi::StorePath::kPairs
+                               : abi::StorePath::kElements;
   }
   if (p.accumulate) return abi::StorePath::kElements;
   const bool half = element == 2;

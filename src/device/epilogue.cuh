@@ -33,29 +33,36 @@ __device__ __forceinline__ float read_element(const void* data, ElementType type
   return f;
 }
 
-// Two neighbours in a row of D or C, of one type.
-struct FloatPair {
+// Four neighbours in a row of D or C, of one type.
+struct FloatQuad {
   using Element = float;
-  using Word = float2;
-  static __device__ __forceinline__ Word zero() { return {0.0f, 0.0f}; }
-  static __device__ __forceinline__ Word load(const float* from) { return ptx::load_once2(from); }
-  static __device__ __forceinline__ float2 floats(Word w) { return w; }
-  static __device__ __forceinline__ void store(float* to, float x, float y) {
-    *reinterpret_cast<float2*>(to) = make_float2(x, y);
+  using Word = float4;
+  static __device__ __forceinline__ Word load(const float* from) { return ptx::load_once4(from); }
+  static __device__ __forceinline__ float4 floats(Word w) { return w; }
+  static __device__ __forceinline__ void store(float* to, float4 x) {
+    *reinterpret_cast<float4*>(to) = x;
   }
 };
 template <bool kF16>
-struct HalfPair {
+struct HalfQuad {
   using Element = uint16_t;
-  using Word = uint32_t;
-  static __device__ __forceinline__ Word zero() { return 0; }
-  static __device__ __forceinline__ Word load(const uint16_t* from) { return ptx::load_once(from); }
-  static __device__ __forceinline__ float2 floats(Word w) {
-    return kF16 ? ptx::unpack_f16(w)
-                : make_float2(__uint_as_float(w << 16), __uint_as_float(w & 0xffff0000u));
+  using Word = uint2;
+  static __device__ __forceinline__ Word load(const uint16_t* from) {
+    return ptx::load_once2(from);
   }
-  static __device__ __forceinline__ void store(uint16_t* to, float x, float y) {
-    *reinterpret_cast<uint32_t*>(to) = kF16 ? ptx::pack_f16(x, y) : ptx::pack_bf16(x, y);
+  static __device__ __forceinline__ float4 floats(Word w) {
+    if constexpr (kF16) {
+      const float2 x = ptx::unpack_f16(w.x), y = ptx::unpack_f16(w.y);
+      return make_float4(x.x, x.y, y.x, y.y);
+    } else {
+      return make_float4(__uint_as_float(w.x << 16), __uint_as_float(w.x & 0xffff0000u),
+                         __uint_as_float(w.y << 16), __uint_as_float(w.y & 0xffff0000u));
+    }
+  }
+  static __device__ __forceinline__ void store(uint16_t* to, float4 x) {
+    *reinterpret_cast<uint2*>(to) = kF16 ? make_uint2(ptx::pack_f16(x.x, x.y), ptx::pack_f16(x.z, x.w))
+                                         : make_uint2(ptx::pack_bf16(x.x, x.y),
+                                                      ptx::pack_bf16(x.z, x.w));
   }
 };
 

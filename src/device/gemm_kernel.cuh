@@ -22,7 +22,7 @@ template <TileConfig kTile>
 struct RegisterSplit {
   static constexpr int kAtLaunch = 65536 / kTile.ctas_per_sm / kTile.threads() / 8 * 8;
   static constexpr int kProducer = kTile.grouped     ? 56  // with 40 a producer spills
-                                   : kTile.k_grouped ? 40
+                                   : kTile.paired ? 40
                                                      : 32;
   static constexpr int kShare =
       (kAtLaunch * (kTile.math_groups() + 1) - kProducer) / kTile.math_groups() / 8 * 8;

@@ -28,9 +28,13 @@ class PackedProducer : Producer<kTile> {
     const KernelParams& p = this->p;
     if (p.flags & abi::kDependent) ptx::wait_for_earlier_kernels();
     KTileAt at{};
-    uint32_t issued = 0;
+    uint32_t issued = 0, landed = 0;
+    CPrefetch<kTile> c(p);
     Place landing(0);
-    this->walk([&](const KTileAt& tile) { at = tile; },
+    this->walk([&](const KTileAt& tile) {
+                 at = tile;
+                 if (warp == 0) c.aim(tile, this->lane);
+               },
                [&](uint32_t stage, int kb) {
                  const int64_t pitch = int64_t{at.k.last - at.k.first} * abi::kBlockK;
                  // The group's matrix begins behind those of the columns before it.
@@ -42,23 +46,33 @@ class PackedProducer : Producer<kTile> {
                                          p.k_groups.b + p.n * before + column, pitch, at.n0, p.n);
                  load_scales<kTile.tile_m>(this->ring.sfa(stage, 0), p.sfa_plain, kb, at.m0, p.m);
                  load_scales<kTile.tile_n>(this->ring.sfb(stage, 0), p.sfb, kb, at.n0, p.n);
+                 if (warp == 0) c.step();
                  ptx::commit_loads();
-                 if (++issued > kAhead) land<kAhead>(landing);
+                 if (++issued > landed + kAhead) land<kAhead>(landing, landed);
+               },
+               [&](const TileWalk<kTile>& tiles) {
+                 // NOTE: the scheduler lists no tile before math warps have read those before, and
+                 // they wait for what is still under way here.
+                 if (__shfl_sync(~0u, tiles.listed(), 0)) return;
+                 ptx::wait_loads<0>();
+#pragma unroll 1
+                 while (landed != issued) land<0>(landing, landed);
                });
     // What is still under way.
     ptx::wait_loads<0>();
 #pragma unroll 1
-    for (uint32_t left = issued < kAhead ? issued : kAhead; left > 0; --left) land<0>(landing);
+    while (landed != issued) land<0>(landing, landed);
   }
 
  private:
   template <int kPending>
-  __device__ __forceinline__ void land(Place& landing) const {
+  __device__ __forceinline__ void land(Place& landing, uint32_t& landed) const {
     ptx::wait_loads<kPending>();
     // NOTE: WGMMA reads through the asynchronous proxy, these loads wrote through the generic one.
     ptx::fence_async_proxy();
     ptx::mbarrier_arrive(this->ring.full + 8 * landing.stage);
     landing.advance(this->ring.stages);
+    ++landed;
   }
 
   // kRows rows of 128 bytes, every kWarps * 4-th group of 4 rows by this warp: eight lanes a row.

@@ -12,13 +12,13 @@
 namespace oct::device {
 
 // acc = fma(sfa * sfb, P, acc) with a product of its own for every element. `sfb`: address of the
-// lane's first two.
-template <int kWidth>
+// lane's first two; `held`: those of the first units, where they are in registers.
+template <int kWidth, int kHeld>
 __device__ __forceinline__ void promote_paired(float* acc, const float* product, float upper,
-                                               float lower, uint32_t sfb) {
+                                               float lower, uint32_t sfb, const float2* held) {
 #pragma unroll
   for (int j = 0; j < kWidth / 8; ++j) {
-    const float2 s = ptx::load_shared2(sfb + 32 * j);
+    const float2 s = j < kHeld ? held[j] : ptx::load_shared2(sfb + 32 * j);
     acc[4 * j] = __fmaf_rn(__fmul_rn(upper, s.x), product[4 * j], acc[4 * j]);
     acc[4 * j + 1] = __fmaf_rn(__fmul_rn(upper, s.y), product[4 * j + 1], acc[4 * j + 1]);
     acc[4 * j + 2] = __fmaf_rn(__fmul_rn(lower, s.x), product[4 * j + 2], acc[4 * j + 2]);
@@ -32,13 +32,18 @@ struct PairedMath : NormalMath<kTile> {
   using Base::kAcc, Base::kPieces, Base::kWidth, Base::kRowPieces, Base::kColPieces;
   using Base::place, Base::ring, Base::sfa, Base::warp;
 
+  // Units whose SFB both pieces of a K-block use, in registers: two pieces one below the other have
+  // the same columns. More of them, and the compiler has no registers for the products.
+  static constexpr int kHeld = kRowPieces == 2 && kColPieces == 1 ? 4 : 0;
+
   __device__ __forceinline__ PairedMath(const Ring<kTile>& its_ring, MathWarp its_place)
       : Base(its_ring, its_place),
         pairs(its_ring.sfb(0, 0) +
               (warp.col_group * kColPieces * kWidth + 2 * (warp.lane & 3)) * 4) {}
 
-  // `count` K-blocks into acc.
-  __device__ __forceinline__ void k_loop(float (&acc)[kPieces][kAcc], int count) {
+  // `count` K-blocks into acc; after(i) when i of them are done.
+  template <typename After>
+  __device__ __forceinline__ void k_loop(float (&acc)[kPieces][kAcc], int count, After after) {
     if (count == 0) return;
     float product[kAcc];
     this->wait_full();
@@ -46,6 +51,7 @@ struct PairedMath : NormalMath<kTile> {
     for (int i = 0; i < count; ++i) {
       const uint32_t stage = place.stage, tiles = place.tiles, scales = place.scales;
       place.advance(ring.stages);
+      float2 held[kHeld > 0 ? kHeld : 1];
 #pragma unroll
       for (int piece = 0; piece < kPieces; ++piece) {
         const int r = piece / kColPieces, c = piece % kColPieces;
@@ -53,57 +59,85 @@ struct PairedMath : NormalMath<kTile> {
         // NOTE: without this the compiler puts loads of scales, and waits for them, between the
         // WGMMA of the chain.
         __syncwarp();
+        if (piece == 0) {
+#pragma unroll
+          for (int j = 0; j < kHeld; ++j) held[j] = ptx::load_shared2(pairs + scales + 32 * j);
+        }
         const float upper = ptx::load_shared(sfa + scales + r * 256);
         const float lower = ptx::load_shared(sfa + scales + r * 256 + 32);
         if (piece == kPieces - 1 && i + 1 < count) this->wait_full();
         ptx::wgmma_wait<0>();
         ptx::hold(product);
-        promote_paired<kWidth>(acc[piece], product, upper, lower,
-                               pairs + scales + c * kWidth * 4);
+        promote_paired<kWidth, kHeld>(acc[piece], product, upper, lower,
+                                      pairs + scales + c * kWidth * 4, held);
       }
       // NOTE: one lane releases the stage for all of them.
       __syncwarp();
       this->release(stage);
+      after(i + 1);
     }
   }
 
-  // A piece of a tile that lies wholly in D straight from its registers, two neighbours at a time,
-  // with C where there is one. As much of C is asked for at a time as registers are free for.
-  template <typename Pair, int kPiece>
-  __device__ __forceinline__ void store_pairs(const float (&acc)[kAcc], const KernelParams& p,
-                                              const TileAt& at) const {
-    constexpr int kUnits = kWidth / 8, kAtOnce = kUnits < 8 ? kUnits : 8;
-    const int row = at.m0 + this->unit_row(kPiece * kUnits) + (warp.lane >> 2),
-              col = at.n0 + this->unit_col(kPiece * kUnits) + 2 * (warp.lane & 3);
-    auto* const upper = static_cast<typename Pair::Element*>(p.out.data) +
-                        at.batch * p.out.batch_stride + row * p.out.ld + col;
-    auto* const lower = upper + 8 * p.out.ld;
-    if (p.add.data == nullptr) {
+  // A piece by way of the warp's staging, 16 rows x 32 columns at a time, so that C is read and D is
+  // written in whole lines: from the registers as they are, a load or a store of the warp touches
+  // eight lines and takes as many turns. C is asked for kAhead such chunks before it is added.
+  template <typename Quad, int kPiece, bool kAdd>
+  __device__ __forceinline__ void store_quads(const float (&acc)[kAcc], const KernelParams& p,
+                                              const TileAt& at, uint32_t staging) const {
+    constexpr int kUnits = kWidth / 8, kChunks = kWidth / 32,
+                  kMost = kTile.packed ? 2 : 4,  // registers
+        kAhead = kChunks < kMost ? kChunks : kMost;
+    static_assert(kWidth % 32 == 0, "a piece is whole chunks");
+    const int lane = warp.lane, quad = lane & 7;
+    // Of the lane's first four elements, as they are read and written.
+    const int row = at.m0 + this->unit_row(kPiece * kUnits) + (lane >> 3),
+              col = at.n0 + this->unit_col(kPiece * kUnits) + 4 * quad;
+    const int rows = p.m - row, cols = p.n - col;
+    const auto there = [&](int chunk, int i) { return 4 * i < rows && 32 * chunk < cols; };
+    typename Quad::Word add[kAhead][4];
+    const auto* c = static_cast<const typename Quad::Element*>(p.add.data);
+    const auto ask = [&](int chunk) {
 #pragma unroll
-      for (int j = 0; j < kUnits; ++j) {
-        Pair::store(upper + 8 * j, acc[4 * j], acc[4 * j + 1]);
-        Pair::store(lower + 8 * j, acc[4 * j + 2], acc[4 * j + 3]);
+      for (int i = 0; i < 4; ++i) {
+        add[chunk % kAhead][i] = there(chunk, i)
+                                     ? Quad::load(c + 4 * i * p.add.ld + 32 * chunk)
+                                     : typename Quad::Word{};
       }
-      return;
+    };
+    if constexpr (kAdd) {
+      c += at.batch * p.add.batch_stride + row * p.add.ld + col;
+#pragma unroll
+      for (int chunk = 0; chunk < kAhead; ++chunk) ask(chunk);
     }
-    const auto* const c_upper = static_cast<const typename Pair::Element*>(p.add.data) +
-                                at.batch * p.add.batch_stride + row * p.add.ld + col;
-    const auto* const c_lower = c_upper + 8 * p.add.ld;
+    auto* const d = static_cast<typename Quad::Element*>(p.out.data) +
+                    at.batch * p.out.batch_stride + row * p.out.ld + col;
+    // 32 bytes of a row, of eight columns, lie at their place ^ row % 4: neither side meets a bank
+    // twice.
+    const uint32_t to = staging + (lane >> 2) * 128 + (lane & 3) * 8, twist = (lane >> 2) & 3;
+    const uint32_t from =
+        staging + (lane >> 3) * 128 + (quad & 1) * 16 + (((quad >> 1) ^ (lane >> 3)) << 5);
 #pragma unroll
-    for (int first = 0; first < kUnits; first += kAtOnce) {
-      typename Pair::Word add[2 * kAtOnce];
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+      __syncwarp();
 #pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        add[2 * j] = Pair::load(c_upper + 8 * (first + j));
-        add[2 * j + 1] = Pair::load(c_lower + 8 * (first + j));
+      for (int j = 0; j < 4; ++j) {
+        // The other way round, as in crossed().
+        const float* const unit = acc + 4 * (4 * chunk + j);
+        ptx::store_shared2(to + ((j ^ twist) << 5), make_float2(unit[1], unit[0]));
+        ptx::store_shared2(to + ((j ^ twist) << 5) + 1024, make_float2(unit[3], unit[2]));
       }
+      __syncwarp();
 #pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        const float2 x = Pair::floats(add[2 * j]), y = Pair::floats(add[2 * j + 1]);
-        const float* const unit = acc + 4 * (first + j);
-        Pair::store(upper + 8 * (first + j), __fadd_rn(unit[0], x.x), __fadd_rn(unit[1], x.y));
-        Pair::store(lower + 8 * (first + j), __fadd_rn(unit[2], y.x), __fadd_rn(unit[3], y.y));
+      for (int i = 0; i < 4; ++i) {
+        float4 x = crossed(ptx::load_shared4(from + i * 512));
+        if constexpr (kAdd) {
+          const float4 y = Quad::floats(add[chunk % kAhead][i]);
+          x = make_float4(__fadd_rn(x.x, y.x), __fadd_rn(x.y, y.y), __fadd_rn(x.z, y.z),
+                          __fadd_rn(x.w, y.w));
+        }
+        if (there(chunk, i)) Quad::store(d + 4 * i * p.out.ld + 32 * chunk, x);
       }
+      if (kAdd && chunk + kAhead < kChunks) ask(chunk + kAhead);
     }
   }
 
@@ -123,13 +157,22 @@ __device__ __forceinline__ void paired_math(const KernelParams& p, const Ring<kT
   const bool exchanges = kTile.splits_over_cluster() && p.cluster_split > 1;
   constexpr int kUnits = Math::kPieces * Math::kAcc / 4;
 
+  // K-blocks that the second warpgroup keeps behind.
+  // NOTE: the first one looks a K-block ahead, and of packed groups two are always under way: with
+  // two more behind, four stages would wait for each other.
+  constexpr int kStagger = kTile.packed ? 1 : 2;
+  const uint32_t stagger = base + p.barriers + abi::exchange_barriers(kTile, p.stages);
+  int ahead = 0;  // K-blocks that the first warpgroup has to go until it says so
+  if (kTile.staggered() && !exchanges && group == 0) ahead = kStagger;
+
   float acc[Math::kPieces][Math::kAcc];
   TileWalk<kTile> tiles(p, base, rank, lane);
-  Tile<kTile> next = tiles.here();
+  if (kTile.staggered() && !exchanges && group == 1 && tiles.more()) {
+    ptx::mbarrier_wait(stagger, 0);
+  }
 #pragma unroll 1
-  for (; tiles.more(); tiles.step_to(next)) {
-    const Tile<kTile> at = next;
-    next = tiles.ahead();
+  for (; tiles.more(); tiles.step()) {
+    const Tile<kTile> at = tiles.here();
     const bool last = tiles.last();
     abi::BlockRange k = range;
     if constexpr (kTile.k_grouped) k = at.k;
@@ -145,7 +188,7 @@ __device__ __forceinline__ void paired_math(const KernelParams& p, const Ring<kT
         const uint32_t end = p.cut.split.divide(blocks * static_cast<uint32_t>(i));
         if (end == done) continue;
         math.clear(acc[0]);
-        math.k_loop(acc, static_cast<int>(end - done));
+        math.k_loop(acc, static_cast<int>(end - done), [](int) {});
         done = end;
 #pragma unroll
         for (int j = 0; j < Math::kAcc; ++j)
@@ -157,7 +200,18 @@ __device__ __forceinline__ void paired_math(const KernelParams& p, const Ring<kT
     } else {
 #pragma unroll
       for (int i = 0; i < Math::kPieces; ++i) math.clear(acc[i]);
-      math.k_loop(acc, k.last - k.first);
+      if constexpr (kTile.staggered()) {
+        math.k_loop(acc, k.last - k.first, [&](int) {
+          if (--ahead == 0 && lane == 0) ptx::mbarrier_arrive(stagger);
+        });
+        // A first tile of fewer K-blocks.
+        if (ahead > 0) {
+          ahead = 0;
+          if (lane == 0) ptx::mbarrier_arrive(stagger);
+        }
+      } else {
+        math.k_loop(acc, k.last - k.first, [](int) {});
+      }
     }
 
     if (exchanges) {
@@ -166,18 +220,25 @@ __device__ __forceinline__ void paired_math(const KernelParams& p, const Ring<kT
           return math.unit_row(i) / 16 * Exchange<kTile>::kColUnits + math.unit_col(i) / 8;
         });
       }
-    } else if (p.store == StorePath::kPairs && p.m - at.m0 >= kTile.tile_m &&
-               p.n - at.n0 >= kTile.tile_n) {
-      const auto store = [&]<typename Pair>() {
-        math.template store_pairs<Pair, 0>(acc[0], p, at);
-        if constexpr (Math::kPieces == 2) math.template store_pairs<Pair, 1>(acc[1], p, at);
+    } else if (p.store == StorePath::kQuads) {
+      const auto pieces = [&]<typename Quad, bool kAdd>() {
+        math.template store_quads<Quad, 0, kAdd>(acc[0], p, at, staging);
+        if constexpr (Math::kPieces == 2)
+          math.template store_quads<Quad, 1, kAdd>(acc[1], p, at, staging);
+      };
+      const auto store = [&]<typename Quad>() {
+        if (p.add.data != nullptr) {
+          pieces.template operator()<Quad, true>();
+        } else {
+          pieces.template operator()<Quad, false>();
+        }
       };
       if (p.d_type == ElementType::kF32) {
-        store.template operator()<FloatPair>();
+        store.template operator()<FloatQuad>();
       } else if (p.d_type == ElementType::kBf16) {
-        store.template operator()<HalfPair<false>>();
+        store.template operator()<HalfQuad<false>>();
       } else {
-        store.template operator()<HalfPair<true>>();
+        store.template operator()<HalfQuad<true>>();
       }
     } else {
       write_units<kTile, kUnits>(Writer<kTile>(p, at, lane), &acc[0][0], staging, lane,

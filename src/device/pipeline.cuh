@@ -117,6 +117,9 @@ __device__ __forceinline__ void init_barriers(const KernelParams& p, uint32_t ba
       if (bar < exchange)
         ptx::mbarrier_init(bar, bar < empty ? full_arrivals : abi::empty_arrivals(kTile));
     }
+    if (kTile.staggered() && p.cluster_split == 1 && warp == kWarps - 1) {
+      ptx::mbarrier_init(exchange, abi::stagger_arrivals());
+    }
     if (p.cluster_split > 1 && warp == kWarps - 1) {
       ptx::mbarrier_init(exchange, abi::exchange_full_arrivals());
       ptx::mbarrier_init(exchange + 8, abi::exchange_free_arrivals(kTile, p.cluster_split));
@@ -152,9 +155,13 @@ class Producer {
 
  protected:
   // Calls fill(stage, first K-block) for every stage that this CTA needs, aim(tile) before each
-  // tile.
+  // tile, leave(tiles) after it.
   template <typename Aim, typename Fill>
   __device__ __forceinline__ void walk(Aim aim, Fill fill) {
+    walk(aim, fill, [](const TileWalk<kTile>&) {});
+  }
+  template <typename Aim, typename Fill, typename Leave>
+  __device__ __forceinline__ void walk(Aim aim, Fill fill, Leave leave) {
     Place place(1);  // the first walk of the ring finds it empty
     uint32_t untouched = ring.stages;
 #pragma unroll 1
@@ -173,6 +180,7 @@ class Producer {
         fill(place.stage, kb);
         place.advance(ring.stages);
       }
+      leave(tiles);
     }
     // NOTE: a peer's last arrivals must have come before this CTA may leave: an arrival at a CTA
     // that is gone is a fault, and the cluster's last barrier does not order them.
@@ -297,6 +305,38 @@ class ActivationProducer : Producer<kTile> {
   }
 };
 
+// Brings C of the tile under way into L2, 32 rows with every K-block: asked for when it is added,
+// by all SMs at once, it would come at the rate of DRAM while tensor cores wait.
+template <TileConfig kTile>
+class CPrefetch {
+ public:
+  __device__ __forceinline__ explicit CPrefetch(const KernelParams& params) : p(params) {}
+
+  __device__ __forceinline__ void aim(const TileAt& at, int lane) {
+    if (p.add.data == nullptr) return;
+    const int row = at.m0 + lane;
+    left = min(p.m - at.m0, kTile.tile_m) - lane;
+    bytes = min(p.n - at.n0, kTile.tile_n) * element();
+    from = static_cast<const char*>(p.add.data) +
+           (at.batch * p.add.batch_stride + row * p.add.ld + at.n0) * element();
+  }
+  __device__ __forceinline__ void step() {
+    if (left <= 0) return;
+#pragma unroll 1
+    for (int i = 0; i < bytes; i += 128) ptx::prefetch_line(from + i);
+    left -= 32;
+    from += 32 * p.add.ld * element();
+  }
+
+ private:
+  __device__ __forceinline__ int element() const {
+    return p.d_type == abi::ElementType::kF32 ? 4 : 2;
+  }
+  const KernelParams& p;
+  const char* from = nullptr;
+  int left = 0, bytes = 0;
+};
+
 // Brings by plain asynchronous loads SFB of 128 columns each, and scales of single rows and columns
 // where they are row-major or oddly pitched. A warp of its own: such loads and their arrivals take
 // longer to issue than all that the copy engine does.
@@ -362,10 +402,12 @@ class ScaleProducer : Producer<kTile> {
     const bool plain_sfb = p.flags & abi::kPlainSfb;
     int m0 = 0, n0 = 0;
     const float *sfa = nullptr, *sfb = nullptr;
+    CPrefetch<kTile> c(p);
     this->walk(
         [&](const TileAt& at) {
           m0 = at.m0;
           n0 = at.n0;
+          c.aim(at, this->lane);
           sfa = p.sfa_plain.data + at.batch * p.sfa_plain.batch_stride +
                 int64_t{m0 + this->lane} * p.sfa_plain.row_stride;
           sfb = p.sfb.data + at.batch * p.sfb.batch_stride +
@@ -373,6 +415,7 @@ class ScaleProducer : Producer<kTile> {
         },
         [&](uint32_t stage, int kb) {
           const uint32_t full = this->ring.full + 8 * stage;
+          c.step();
           if (plain_sfb) {
             load_column<kTile.tile_n>(this->ring.sfb(stage, 0), sfb, p.sfb, kb, p.n - n0);
             ptx::arrive_after_loads(full);
@@ -389,9 +432,10 @@ class ScaleProducer : Producer<kTile> {
   template <int kRows>
   __device__ __forceinline__ void load_column(uint32_t to, const float* from, const Scales& scales,
                                               int kb, int rows) const {
+    constexpr int kSteps = (kRows + 31) / 32, kUnrolled = kTile.paired ? 2 : kSteps;  // registers
     from += kb * scales.k_stride;
-#pragma unroll
-    for (int i = 0; i < (kRows + 31) / 32; ++i) {
+#pragma unroll kUnrolled
+    for (int i = 0; i < kSteps; ++i) {
       const int row = 32 * i + this->lane;
       if (row < kRows && row < rows) ptx::load_async_4(to + 4 * row, from);
       from += 32 * scales.row_stride;

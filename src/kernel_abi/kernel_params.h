@@ -22,6 +22,7 @@ enum class StorePath : uint32_t {
   kCopyEngine = 0,  // BF16 or FP16, no bias, no C, rows 16-byte aligned: staged, stored in boxes
   kPairs = 1,       // no bias, no C: two adjacent elements a store, where D is aligned for it.
                     // Kernels with paired scales: with C too, where it is aligned likewise
+  kQuads = 3,       // those kernels alone: four elements
   kElements = 2     // everything else
 };
 

@@ -62,6 +62,7 @@ inline constexpr KernelRow kKernels[] = {
     {"swapped_w256t64_g", "groups of up to 64 rows"},
     // Scales 1x128 on both sides: weight gradients.
     {"normal_m256n128_1d1d", "1D1D, large results"},
+    {"normal_m192n128_1d1d", "1D1D, widths between"},
     {"normal_m128n128_1d1d", "1D1D, few tiles, split K over a cluster"},
     {"normal_m64n64_1d1d", "1D1D, small results"},
     {"normal_m128n64_seq_1d1d", "1D1D, any split and any SM budget"},

@@ -174,6 +174,8 @@ OCTET_HD constexpr int full_arrivals(const TileConfig& t, bool plain_sfa, bool p
 OCTET_HD constexpr int empty_arrivals(const TileConfig& t) {
   return 4 * t.groups_per_pipeline() * t.multicast();
 }
+// ... of the exchange's first, which without an exchange says that the first warpgroup is ahead.
+OCTET_HD constexpr int stagger_arrivals() { return 4; }
 // ... of the exchange: the CTA itself announces what its peers will send; every math warp of the
 // cluster says when it has read.
 OCTET_HD constexpr int exchange_full_arrivals() { return 1; }

@@ -66,6 +66,11 @@ struct TileConfig {
   OCTET_HD constexpr int groups_per_pipeline() const { return row_groups() * col_groups(); }
   OCTET_HD constexpr int math_groups() const { return groups_per_pipeline() * k_groups; }
   OCTET_HD constexpr int math_warps() const { return 4 * math_groups(); }
+  // The second warpgroup keeps some K-blocks behind the first, so that one adds C and stores D while
+  // the other multiplies.
+  OCTET_HD constexpr bool staggered() const {
+    return paired && !sequential && math_groups() == 2;
+  }
   // A scheduler warp lists the tiles for the other roles.
   OCTET_HD constexpr bool scheduled() const { return grouped || k_grouped; }
   // A producer warpgroup that gives registers away pays where accumulators are large.

@@ -64,6 +64,7 @@ inline constexpr KernelCost kKernelCosts[] = {
     {"swapped_w256t64_g", 1016, 0},
     // Scales on both sides.
     {"normal_m256n128_1d1d", 1600, 0},
+    {"normal_m192n128_1d1d", 1300, 0},
     {"normal_m128n128_1d1d", 900, 0},
     {"normal_m64n64_1d1d", 400, 0},
     {"normal_m128n64_seq_1d1d", 560, 0},

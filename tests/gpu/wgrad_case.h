@@ -2,6 +2,7 @@
 // K-grouped and packed, with group counts, K and metadata that tiles and pipelines fit badly.
 #pragma once
 
+#include "core/float_types.h"
 #include "grouped_case.h"
 
 namespace oct::test {

@@ -107,6 +107,9 @@ __device__ __forceinline__ float4 load_shared4(uint32_t at) {
                : "memory");
   return v;
 }
+__device__ __forceinline__ void store_shared2(uint32_t at, float2 v) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at), "f"(v.x), "f"(v.y) : "memory");
+}
 __device__ __forceinline__ void store_shared4(uint32_t at, float4 v) {
   asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(v.x), "f"(v.y), "f"(v.z),
                "f"(v.w)
@@ -135,18 +138,25 @@ __device__ __forceinline__ void store_shared_u4(uint32_t at, uint4 v) {
                : "memory");
 }
 
+// Asks for a line of memory to be brought into L2.
+__device__ __forceinline__ void prefetch_line(const void* at) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(at) : "memory");
+}
 // Elements that nobody reads again soon: they leave no trace in the SM's cache.
-__device__ __forceinline__ float2 load_once2(const float* from) {
-  float2 v;
-  asm volatile("ld.global.L1::no_allocate.v2.f32 {%0, %1}, [%2];"
-               : "=f"(v.x), "=f"(v.y)
+__device__ __forceinline__ float4 load_once4(const float* from) {
+  float4 v;
+  asm volatile("ld.global.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
                : "l"(from)
                : "memory");
   return v;
 }
-__device__ __forceinline__ uint32_t load_once(const void* from) {
-  uint32_t v;
-  asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
+__device__ __forceinline__ uint2 load_once2(const void* from) {
+  uint2 v;
+  asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+               : "=r"(v.x), "=r"(v.y)
+               : "l"(from)
+               : "memory");
   return v;
 }
 
