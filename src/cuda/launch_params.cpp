@@ -278,6 +278,10 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
   k.d_type = element_type(p.d_type);
   k.bias_type = element_type(p.bias_type);
   k.store = store_path(tile, p, args, batches, exchanges, d);
+  if (tile.paired && k.store == abi::StorePath::kQuads && p.accumulate && p.d_type == OCTET_F32 &&
+      abi::c_stages(tile) > 0) {
+    k.flags |= abi::kRingC;
+  }
   if (half && k.store == abi::StorePath::kCopyEngine) {
     if (Status s = encode(driver, "tensor map of D", d, k.d); !s.ok()) return s;
   }

@@ -50,6 +50,7 @@ class PackedProducer : Producer<kTile> {
                  ptx::commit_loads();
                  if (++issued > landed + kAhead) land<kAhead>(landing, landed);
                },
+               [](uint32_t, int) {},
                [&](const TileWalk<kTile>& tiles) {
                  // NOTE: the scheduler lists no tile before math warps have read those before, and
                  // they wait for what is still under way here.

@@ -81,12 +81,14 @@ struct PairedMath : NormalMath<kTile> {
   // A piece by way of the warp's staging, 16 rows x 32 columns at a time, so that C is read and D is
   // written in whole lines: from the registers as they are, a load or a store of the warp touches
   // eight lines and takes as many turns. C is asked for kAhead such chunks before it is added.
-  template <typename Quad, int kPiece, bool kAdd>
+  enum class Add { kNone, kMemory, kRing };  // where C comes from
+  template <typename Quad, int kPiece, Add kAdd>
   __device__ __forceinline__ void store_quads(const float (&acc)[kAcc], const KernelParams& p,
-                                              const TileAt& at, uint32_t staging) const {
+                                              const TileAt& at, uint32_t staging) {
     constexpr int kUnits = kWidth / 8, kChunks = kWidth / 32,
-                  kMost = kTile.packed ? 2 : 4,  // registers
+                  kMost = kTile.packed || kTile.math_groups() == 3 ? 2 : 4,  // registers
         kAhead = kChunks < kMost ? kChunks : kMost;
+    constexpr int kCCols = abi::c_columns(kTile) > 0 ? abi::c_columns(kTile) : 32;
     static_assert(kWidth % 32 == 0, "a piece is whole chunks");
     const int lane = warp.lane, quad = lane & 7;
     // Of the lane's first four elements, as they are read and written.
@@ -104,7 +106,7 @@ struct PairedMath : NormalMath<kTile> {
                                      : typename Quad::Word{};
       }
     };
-    if constexpr (kAdd) {
+    if constexpr (kAdd == Add::kMemory) {
       c += at.batch * p.add.batch_stride + row * p.add.ld + col;
 #pragma unroll
       for (int chunk = 0; chunk < kAhead; ++chunk) ask(chunk);
@@ -118,6 +120,13 @@ struct PairedMath : NormalMath<kTile> {
         staging + (lane >> 3) * 128 + (quad & 1) * 16 + (((quad >> 1) ^ (lane >> 3)) << 5);
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk) {
+      [[maybe_unused]] uint32_t in_ring = 0;
+      if constexpr (kAdd == Add::kRing) {
+        if (chunk % (kCCols / 32) == 0) this->wait_full();
+        in_ring = ring.row_tile(place.stage, 0) +
+                  (warp.row_group * 64 + warp.quarter * 16 + (lane >> 3)) * kCCols * 4 +
+                  chunk % (kCCols / 32) * 128 + quad * 16;
+      }
       __syncwarp();
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
@@ -130,14 +139,20 @@ struct PairedMath : NormalMath<kTile> {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         float4 x = crossed(ptx::load_shared4(from + i * 512));
-        if constexpr (kAdd) {
-          const float4 y = Quad::floats(add[chunk % kAhead][i]);
+        if constexpr (kAdd != Add::kNone) {
+          const float4 y = kAdd == Add::kRing ? ptx::load_shared4(in_ring + i * (kCCols * 16))
+                                              : Quad::floats(add[chunk % kAhead][i]);
           x = make_float4(__fadd_rn(x.x, y.x), __fadd_rn(x.y, y.y), __fadd_rn(x.z, y.z),
                           __fadd_rn(x.w, y.w));
         }
         if (there(chunk, i)) Quad::store(d + 4 * i * p.out.ld + 32 * chunk, x);
       }
-      if (kAdd && chunk + kAhead < kChunks) ask(chunk + kAhead);
+      if (kAdd == Add::kMemory && chunk + kAhead < kChunks) ask(chunk + kAhead);
+      if (kAdd == Add::kRing && (chunk + 1) % (kCCols / 32) == 0) {
+        __syncwarp();
+        this->release(place.stage);
+        place.advance(ring.stages);
+      }
     }
   }
 
@@ -221,20 +236,27 @@ __device__ __forceinline__ void paired_math(const KernelParams& p, const Ring<kT
         });
       }
     } else if (p.store == StorePath::kQuads) {
-      const auto pieces = [&]<typename Quad, bool kAdd>() {
+      using Add = typename Math::Add;
+      const auto pieces = [&]<typename Quad, Add kAdd>() {
         math.template store_quads<Quad, 0, kAdd>(acc[0], p, at, staging);
         if constexpr (Math::kPieces == 2)
           math.template store_quads<Quad, 1, kAdd>(acc[1], p, at, staging);
       };
       const auto store = [&]<typename Quad>() {
-        if (p.add.data != nullptr) {
-          pieces.template operator()<Quad, true>();
+        if (p.add.data == nullptr) {
+          pieces.template operator()<Quad, Add::kNone>();
         } else {
-          pieces.template operator()<Quad, false>();
+          pieces.template operator()<Quad, Add::kMemory>();
         }
       };
       if (p.d_type == ElementType::kF32) {
-        store.template operator()<FloatQuad>();
+        if (abi::c_stages(kTile) > 0 && (p.flags & abi::kRingC)) {
+          if constexpr (abi::c_stages(kTile) > 0) {
+            pieces.template operator()<FloatQuad, Add::kRing>();
+          }
+        } else {
+          store.template operator()<FloatQuad>();
+        }
       } else if (p.d_type == ElementType::kBf16) {
         store.template operator()<HalfQuad<false>>();
       } else {

@@ -155,13 +155,17 @@ class Producer {
 
  protected:
   // Calls fill(stage, first K-block) for every stage that this CTA needs, aim(tile) before each
-  // tile, leave(tiles) after it.
+  // tile; fill_c(stage, i) for the stages of C behind them; leave(tiles) after it.
   template <typename Aim, typename Fill>
   __device__ __forceinline__ void walk(Aim aim, Fill fill) {
-    walk(aim, fill, [](const TileWalk<kTile>&) {});
+    walk(aim, fill, [](uint32_t, int) {}, [](const TileWalk<kTile>&) {});
   }
-  template <typename Aim, typename Fill, typename Leave>
-  __device__ __forceinline__ void walk(Aim aim, Fill fill, Leave leave) {
+  template <typename Aim, typename Fill, typename FillC>
+  __device__ __forceinline__ void walk(Aim aim, Fill fill, FillC fill_c) {
+    walk(aim, fill, fill_c, [](const TileWalk<kTile>&) {});
+  }
+  template <typename Aim, typename Fill, typename FillC, typename Leave>
+  __device__ __forceinline__ void walk(Aim aim, Fill fill, FillC fill_c, Leave leave) {
     Place place(1);  // the first walk of the ring finds it empty
     uint32_t untouched = ring.stages;
 #pragma unroll 1
@@ -179,6 +183,20 @@ class Producer {
         }
         fill(place.stage, kb);
         place.advance(ring.stages);
+      }
+      if constexpr (abi::c_stages(kTile) > 0) {
+        if (p.flags & abi::kRingC) {
+#pragma unroll 1
+          for (int i = 0; i < abi::c_stages(kTile); ++i) {
+            if (untouched > 0) {
+              --untouched;
+            } else {
+              ptx::mbarrier_wait(ring.empty + 8 * place.stage, place.parity);
+            }
+            fill_c(place.stage, i);
+            place.advance(ring.stages);
+          }
+        }
       }
       leave(tiles);
     }
@@ -264,6 +282,9 @@ class WeightProducer : Producer<kTile> {
           if (kTile.paired && !plain_sfb) {
             ptx::copy_box(this->ring.sfb(stage, 0), p.sfb_box, row, kb, sfb_batch, full);
           }
+        },
+        [&](uint32_t stage, int) {
+          if (this->lane == 0) ptx::mbarrier_arrive(this->ring.full + 8 * stage);
         });
   }
 };
@@ -281,8 +302,10 @@ class ActivationProducer : Producer<kTile> {
     const bool plain = p.flags & abi::kPlainSfa;
     if (p.flags & abi::kDependent) ptx::wait_for_earlier_kernels();
     int m0 = 0, a_batch = 0, sfa_batch = 0;
+    TileAt tile{};
     this->walk(
         [&](const TileAt& at) {
+          if constexpr (abi::c_stages(kTile) > 0) tile = at;
           m0 = at.m0;
           a_batch = at.batch & -p.a_batch;
           sfa_batch = at.batch & -p.sfa_batch;
@@ -301,7 +324,42 @@ class ActivationProducer : Producer<kTile> {
                                                                     full);
           }
           if (!plain) ptx::copy_box(ring.sfa(stage, 0), p.sfa, m0, kb, sfa_batch, full);
-        });
+        },
+        [&](uint32_t stage, int i) { load_c(stage, i, tile); });
+  }
+
+ private:
+  // Stage i of C's, a row for every lane at a time: the 64 rows of a piece of each warpgroup.
+  __device__ __forceinline__ void load_c(uint32_t stage, int i, const TileAt& at) const {
+    if constexpr (abi::c_stages(kTile) > 0) {
+      const KernelParams& p = this->p;
+      constexpr int kCols = abi::c_columns(kTile), kPerPiece = kTile.piece_cols() / kCols;
+      const uint32_t full = this->ring.full + 8 * stage;
+      const int piece = i / kPerPiece;
+      const int row = at.m0 + piece / kTile.col_pieces() * 64,
+                col = at.n0 + piece % kTile.col_pieces() * kTile.piece_cols() +
+                      i % kPerPiece * kCols;
+      const int bytes = max(0, min(kCols, p.n - col)) * 4;
+      // Rows of the piece that exist: warpgroup g's begin row_pieces() * 64 further on.
+      int rows = 0;
+#pragma unroll
+      for (int g = 0; g < kTile.row_groups(); ++g)
+        rows += max(0, min(64, p.m - row - g * kTile.row_pieces() * 64));
+      if (this->lane == 0) {
+        ptx::mbarrier_arrive_expect(full, static_cast<uint32_t>(rows * bytes));
+      }
+      __syncwarp();
+      if (bytes == 0) return;
+      const uint32_t to = this->ring.row_tile(stage, 0);
+#pragma unroll 1
+      for (int r = this->lane; r < 64 * kTile.row_groups(); r += 32) {
+        const int m = row + r / 64 * kTile.row_pieces() * 64 + r % 64;
+        if (m >= p.m) continue;
+        const float* from = static_cast<const float*>(p.add.data) +
+                            at.batch * p.add.batch_stride + m * p.add.ld + col;
+        ptx::copy_bytes(to + r * kCols * 4, from, static_cast<uint32_t>(bytes), full);
+      }
+    }
   }
 };
 
@@ -313,7 +371,7 @@ class CPrefetch {
   __device__ __forceinline__ explicit CPrefetch(const KernelParams& params) : p(params) {}
 
   __device__ __forceinline__ void aim(const TileAt& at, int lane) {
-    if (p.add.data == nullptr) return;
+    if (p.add.data == nullptr || (p.flags & abi::kRingC)) return;
     const int row = at.m0 + lane;
     left = min(p.m - at.m0, kTile.tile_m) - lane;
     bytes = min(p.n - at.n0, kTile.tile_n) * element();
@@ -424,6 +482,11 @@ class ScaleProducer : Producer<kTile> {
             load_column<kTile.tile_m>(this->ring.sfa(stage, 0), sfa, p.sfa_plain, kb, p.m - m0);
             ptx::arrive_after_loads(full);
           }
+        },
+        [&](uint32_t stage, int) {
+          const uint32_t full = this->ring.full + 8 * stage;
+          if (plain_sfb) ptx::mbarrier_arrive(full);
+          if (plain_sfa) ptx::mbarrier_arrive(full);
         });
   }
 

@@ -28,6 +28,7 @@ enum class StorePath : uint32_t {
 
 enum LaunchFlags : uint32_t {
   kPlainSfa = 1,      // SFA is row-major or oddly pitched: plain asynchronous loads
+  kRingC = 16,        // C passes through the ring (abi::c_columns())
   kPlainSfb = 8,      // likewise SFB, where every row of B has its own
   kDependent = 2,     // launched as a programmatic dependent of the kernel before it
   kWeightsReady = 4,  // B and SFB may be read before that kernel has finished

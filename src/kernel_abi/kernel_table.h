@@ -67,6 +67,7 @@ inline constexpr KernelRow kKernels[] = {
     {"normal_m64n64_1d1d", "1D1D, small results"},
     {"normal_m128n64_seq_1d1d", "1D1D, any split and any SM budget"},
     {"normal_m256n128_kg", "K-grouped, large results"},
+    {"normal_m192n128_kg", "K-grouped, widths between"},
     {"normal_m128n128_kg", "K-grouped, few tiles"},
     {"normal_m128n64_seq_kg", "K-grouped, any split"},
     {"normal_m256n128_kp", "packed K-grouped, large results"},

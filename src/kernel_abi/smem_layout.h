@@ -127,6 +127,18 @@ OCTET_HD constexpr int staging_boxes(const TileConfig& t) {
   return t.normal() && layout_with(t, 1, 2).stages == layout_with(t, 1, 1).stages ? 2 : 1;
 }
 
+// Paired scales, FP32: C passes through the ring behind the K-blocks of its tile. A stage holds so
+// many columns (0: C does not pass here) of one piece of every warpgroup, row by row.
+OCTET_HD constexpr int c_columns(const TileConfig& t) {
+  if (!t.paired || t.packed || t.sequential || t.col_groups() != 1 || t.piece_cols() % 32 != 0)
+    return 0;
+  const int stage = operand_bytes(t.tile_m) + operand_bytes(t.tile_n);
+  return t.piece_cols() % 64 == 0 && 64 * t.row_groups() * 256 <= stage ? 64 : 32;
+}
+OCTET_HD constexpr int c_stages(const TileConfig& t) {
+  return c_columns(t) == 0 ? 0 : t.pieces() * t.piece_cols() / c_columns(t);
+}
+
 // As many stages as fit.
 OCTET_HD constexpr SmemLayout make_smem_layout(const TileConfig& t, int cluster_split) {
   return layout_with(t, cluster_split, staging_boxes(t));
