@@ -280,7 +280,19 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
   k.store = store_path(tile, p, args, batches, exchanges, d);
   if (tile.paired && k.store == abi::StorePath::kQuads && p.accumulate && p.d_type == OCTET_F32 &&
       abi::c_stages(tile) > 0) {
-    k.flags |= abi::kRingC;
+    const Tensor c{TensorType::kFloat32,
+                   4,
+                   args.c.data,
+                   {p.n, rows, batches},
+                   {args.c.ld, args.c.group_stride},
+                   {static_cast<uint32_t>(abi::c_columns(tile)), 64},
+                   Swizzle::kNone,
+                   Promotion::kNone};
+    if (encodable(c)) {
+      if (Status s = encode(driver, "tensor map of C", c, k.d); !s.ok()) return s;
+      k.flags |= abi::kRingC;
+      k.c_batch = batches > 1;
+    }
   }
   if (half && k.store == abi::StorePath::kCopyEngine) {
     if (Status s = encode(driver, "tensor map of D", d, k.d); !s.ok()) return s;

@@ -56,11 +56,12 @@ struct KernelParams {
   TileOrder order;
   RangeCut cut;                                     // of k_blocks into `split`
   // 1: has a batch dimension, 0: shared by all
-  int32_t a_batch = 0, b_batch = 0, sfa_batch = 0, sfb_batch = 0;
+  int32_t a_batch = 0, b_batch = 0, sfa_batch = 0, sfb_batch = 0, c_batch = 0;
   int32_t m = 0, n = 0;
   int32_t share = 0;       // units of partial sums that a CTA receives
   Scales sfb;              // row: column of D / 128, or column of D
-  TensorMap b, a, sfa, d;  // [k, n, batch], [k, m, batch], [m, k-block, batch], [n, m, batch]
+  TensorMap b, a, sfa, d;  // [k, n, batch], [k, m, batch], [m, k-block, batch], [n, m, batch];
+                           // with kRingC, d is C's
   TensorMap sfb_box;       // [n, k-block, batch], paired scales only
   ElementType d_type = ElementType::kBf16, bias_type = ElementType::kNone;
   StorePath store = StorePath::kElements;

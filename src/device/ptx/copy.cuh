@@ -31,15 +31,6 @@ __device__ __forceinline__ void copy_box_multicast(uint32_t to, const abi::Tenso
       "l"(&map), "r"(x), "r"(y), "r"(z), "r"(bar), "h"(ranks)
       : "memory");
 }
-// Bytes in a row, a multiple of 16 at multiples of 16.
-__device__ __forceinline__ void copy_bytes(uint32_t to, const void* from, uint32_t bytes,
-                                           uint32_t bar) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-          to),
-      "l"(from), "r"(bytes), "r"(bar)
-      : "memory");
-}
 // A box out of shared memory; parts outside the tensor are not written. Part of the bulk group that
 // the next commit_stores() closes.
 __device__ __forceinline__ void store_box(const abi::TensorMap& map, int x, int y, int z,
