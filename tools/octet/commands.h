@@ -7,9 +7,13 @@
 #include <functional>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "check_failed.h"
+
+// CLI11's header takes longer to compile than most of what includes this one: those that add
+// options include it themselves.
+namespace CLI {
+class App;
+}
 
 namespace octet::tool {
 

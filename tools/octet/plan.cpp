@@ -9,6 +9,7 @@
 #include <string_view>
 #include <system_error>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

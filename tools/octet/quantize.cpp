@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -269,6 +270,27 @@ constexpr const char* kExitCodes =
     "\nExit codes: 0 right; 1 writing failed midway (a full disk); 2 bad input, or a path that "
     "cannot\nbe written to as given; 130 interrupted. Output appears under its name when all of it "
     "is on\nthe disk, or not at all.\n";
+
+void add_axis_options(CLI::App& app, QuantizeOptions& options) {
+  app.add_option("--block", options.block,
+                 "elements of one scale: 128x128 (weights) or 1x128 (activations)")
+      ->check(CLI::IsMember({"1x128", "128x128"}))
+      ->capture_default_str();
+  app.add_option(
+         "--axis", options.axis,
+         "K, along which blocks run and products are summed: 1, along rows' elements, or 0, "
+         "down the columns")
+      ->check(CLI::IsMember({0, 1}))
+      ->capture_default_str();
+  app.add_flag("--transpose", options.transpose, "codes are the transpose of the matrix");
+  app.add_option("--layout", options.layout,
+                 "scales as a matrix [rows, blocks of K] (row) or its transpose (column)")
+      ->check(CLI::IsMember({"row", "column"}))
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "threads; 0 for all the processor's")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+}
 
 }  // namespace
 
