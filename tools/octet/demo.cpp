@@ -22,7 +22,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -30,6 +29,7 @@
 #include "demo_device.h"
 #include "json_text.h"
 #include "octet/octet.hpp"
+#include "option_parser.h"
 #include "ref/tensor_core.h"
 #include "safetensors.h"
 #include "sample_layers.h"
@@ -339,17 +339,17 @@ int run_demo(const DemoOptions& options) {
 }  // namespace
 
 Command add_demo(CLI::App& app) {
-  auto* demo = app.add_subcommand("demo", "multiply a real trained layer in FP8 and compare");
+  Subcommand demo(app, "demo", "multiply a real trained layer in FP8 and compare");
   const auto options = std::make_shared<DemoOptions>();
-  demo->add_option("--samples", options->samples,
-                   "folder that holds minilm_ffn.safetensors (default: samples, or where it was "
-                   "installed)");
-  demo->add_option("--backend", options->backend,
-                   "what computes the promoted FP8 rows: auto (the best there is), cpu or cuda")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->capture_default_str();
-  demo->add_flag("--json", options->json, "print JSON");
-  return {demo, [options] { return run_demo(*options); }};
+  demo.add("--samples", options->samples,
+           "folder that holds minilm_ffn.safetensors (default: samples, or where it was "
+           "installed)");
+  demo.add("--backend", options->backend,
+           "what computes the promoted FP8 rows: auto (the best there is), cpu or cuda")
+      .one_of({"auto", "cpu", "cuda"})
+      .shows_default();
+  demo.flag("--json", options->json, "print JSON");
+  return {demo.app(), [options] { return run_demo(*options); }};
 }
 
 }  // namespace octet::tool
