@@ -4,6 +4,7 @@ OCTET_LIBRARY names the shared library (the default is the release build's); the
 reads no environment.
 """
 
+import gc
 import os
 import pathlib
 import sys
@@ -14,7 +15,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIBRARY = os.environ.get("OCTET_LIBRARY", str(ROOT / "build" / "release" / "liboctet.so"))
 sys.path.insert(0, str(ROOT / "python"))
 
+import stand_in  # noqa: E402
+
 import octet  # noqa: E402
+from octet import _cache, _library, cuda  # noqa: E402
 
 octet.load_library(LIBRARY)
 
@@ -35,5 +39,24 @@ def root():
 
 
 @pytest.fixture(scope="session")
-def library():
+def library_file():
     return LIBRARY
+
+
+@pytest.fixture
+def library(monkeypatch):
+    device = stand_in.Library(_library.lib())
+    monkeypatch.setattr(_library, "_library", device)
+    monkeypatch.setattr(cuda, "_contexts", {})
+    yield device
+    cuda._contexts.clear()
+    _cache._forget()
+    gc.collect()
+    assert not device.alive  # every context and bound object was given back
+
+
+@pytest.fixture
+def current(monkeypatch):
+    stream = [0x700]
+    monkeypatch.setitem(sys.modules, "torch", stand_in.torch(stream))
+    return stream
