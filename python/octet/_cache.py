@@ -177,11 +177,14 @@ def place_of(head: tuple[Any, ...], arrays: dict[str, Any]) -> tuple[Any, list[i
 def recall(place: Any) -> Call | None:
     try:
         return _calls.get(place)
-    except TypeError:  # an option that cannot be hashed, and will be refused
+    except TypeError:  # an option that cannot be hashed
         return None
 
 
 def remember(place: Any, call: Call) -> None:
     if len(_calls) >= _MOST:
         _calls.clear()
-    _calls[place] = call
+    try:
+        _calls[place] = call
+    except TypeError:  # an option that cannot be hashed, and was taken all the same
+        pass
