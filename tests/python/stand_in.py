@@ -184,4 +184,5 @@ def torch(current):
         empty=lambda shape, dtype, device: make(shape, dtype, device, 77),
         zeros=lambda shape, dtype, device: make(shape, dtype, device, 0),
         _C=types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: current[0]),
+        cuda=types.SimpleNamespace(is_available=lambda: False),
     )

@@ -29,7 +29,7 @@ def _run(
         metadata: layout,
     }
     if metadata != "group_index":
-        arrays[metadata] = o.one_dimension(metadata, layout, len(right[0]))
+        arrays[metadata] = o.one_dimension(metadata, layout, int(right[0].shape[0]))
     if d is None:
         raise InvalidArgument("d is None: must be an array, where the result goes")
     own = arrays["sfa"] is left[1] and arrays["sfb"] is right[1]
