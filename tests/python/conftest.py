@@ -25,12 +25,15 @@ octet.load_library(LIBRARY)
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs an NVIDIA Hopper device and PyTorch")
+    config.addinivalue_line("markers", "torch: needs PyTorch, of whatever kind")
 
 
 def pytest_terminal_summary(terminalreporter):
-    skipped = [r for r in terminalreporter.stats.get("skipped", []) if "gpu" in r.keywords]
-    if skipped:
-        terminalreporter.write_line(f"GPU TESTS SKIPPED: {len(skipped)} ({skipped[0].longrepr[2]})")
+    for mark, what in (("gpu", "GPU"), ("torch", "PYTORCH")):
+        skipped = [r for r in terminalreporter.stats.get("skipped", []) if mark in r.keywords]
+        if skipped:
+            why = skipped[0].longrepr[2]
+            terminalreporter.write_line(f"{what} TESTS SKIPPED: {len(skipped)} ({why})")
 
 
 @pytest.fixture(scope="session")

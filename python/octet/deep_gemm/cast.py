@@ -12,7 +12,7 @@ from typing import Any
 from .._quantize_torch import LARGEST, codes_of, power_of_two, scales_of
 from .._torch import torch as _torch
 from ..errors import InvalidArgument
-from .layout import align
+from .layout import align, reread
 
 AMAX_MIN = 1e-4
 
@@ -36,17 +36,16 @@ def pack_ue8m0_to_int(x: Any) -> Any:
             f"x is {x.dtype} {list(x.shape)}: must be torch.float32, a multiple of 4 in the last "
             "dimension"
         )
-    bits = x.contiguous().view(torch.int32)
+    bits = x.view(torch.int32)
     if bool(((bits & 0x7FFFFF) != 0).any()):
         raise InvalidArgument("x holds numbers that are no powers of two: must be ceil_to_ue8m0()'s")
-    return (bits >> 23).to(torch.uint8).view(torch.int32)
+    return reread((bits >> 23).to(torch.uint8), torch.int32)
 
 
 def unpack_ue8m0_from_int(packed_sf: Any) -> Any:
     """int32 [.., n] of UE8M0 bytes as float32 [.., 4n]."""
     torch = _torch("unpack_ue8m0_from_int()")
-    bytes_ = packed_sf.contiguous().view(torch.uint8)
-    return (bytes_.to(torch.int32) << 23).view(torch.float32)
+    return (reread(packed_sf, torch.uint8).to(torch.int32) << 23).view(torch.float32)
 
 
 def blocked(torch: Any, x: Any, rows: int, cols: int) -> Any:

@@ -24,7 +24,7 @@ def _joined(torch: Any, codes: Any) -> Any:
 
 def _apart(torch: Any, packed: Any) -> Any:
     """int8 [M, n] -> uint8 codes [M, 2n]."""
-    bytes_ = packed.contiguous().view(torch.uint8)
+    bytes_ = packed.view(torch.uint8)
     return torch.stack((bytes_ & 15, bytes_ >> 4), dim=-1).flatten(-2)
 
 

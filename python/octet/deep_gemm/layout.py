@@ -57,6 +57,15 @@ def get_mn_major_tma_aligned_tensor(sf: Any) -> Any:
     return out.copy_(sf)
 
 
+def reread(x: Any, dtype: Any) -> Any:
+    """The bytes of x read as another type, along the last dimension.
+
+    By way of one dimension: elsewhere strides that are never followed would be in the way.
+    """
+    flat = x.reshape(-1).view(dtype)
+    return flat.view(*x.shape[:-1], x.shape[-1] * x.element_size() // flat.element_size())
+
+
 def _exponents(torch: Any, sf: Any) -> Any:
     """The exponent bytes of FP32 scales: UE8M0, for powers of two."""
     return (sf.view(torch.int32) >> 23).to(torch.uint8)
@@ -74,7 +83,7 @@ def get_mn_major_tma_aligned_packed_ue8m0_tensor(sf: Any, psum_layout: Any = Non
     mn, blocks = sf.shape[-2:]
     words, pitch = ceil_div(blocks, 4), get_tma_aligned_size(mn, 4)
     bytes_ = torch.nn.functional.pad(_exponents(torch, sf), (0, 4 * words - blocks))
-    packed = bytes_.contiguous().view(torch.int32)
+    packed = reread(bytes_, torch.int32)
     shape = (*sf.shape[:-1], words)
     strides = (pitch * words, 1, pitch)[-sf.dim() :]
     out = torch.empty_strided(shape, strides, dtype=torch.int32, device=sf.device)
@@ -123,7 +132,7 @@ def get_k_grouped_mn_major_tma_aligned_packed_ue8m0_tensor(
     bytes_ = torch.nn.functional.pad(_exponents(torch, sf), (0, 0, 0, 1))
     index = torch.tensor(rows, dtype=torch.int64, device=sf.device)
     picked = bytes_.index_select(0, index).view(len(rows) // 4, 4, sf.shape[1])
-    return picked.transpose(1, 2).contiguous().view(torch.int32).squeeze(-1)
+    return reread(picked.transpose(1, 2), torch.int32).squeeze(-1)
 
 
 def transform_sf_into_required_layout(
