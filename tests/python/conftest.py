@@ -15,8 +15,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIBRARY = os.environ.get("OCTET_LIBRARY", str(ROOT / "build" / "release" / "liboctet.so"))
 sys.path.insert(0, str(ROOT / "python"))
 
-import stand_in  # noqa: E402
-
 import octet  # noqa: E402
 from octet import _cache, _library, cuda  # noqa: E402
 
@@ -48,6 +46,8 @@ def library_file():
 
 @pytest.fixture
 def library(monkeypatch):
+    import stand_in
+
     device = stand_in.Library(_library.lib())
     monkeypatch.setattr(_library, "_library", device)
     monkeypatch.setattr(cuda, "_contexts", {})
@@ -60,6 +60,8 @@ def library(monkeypatch):
 
 @pytest.fixture
 def current(monkeypatch):
+    import stand_in
+
     stream = [0x700]
     monkeypatch.setitem(sys.modules, "torch", stand_in.torch(stream))
     return stream
