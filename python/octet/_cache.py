@@ -9,7 +9,8 @@ in two tables:
            pointers come a second time, as weights do, and outputs of a caching allocator
 
 No tensor is kept alive. A bound launch says where memory lies and how, nothing about what is in it,
-and its key holds all of that: whoever owns the memory now, the arguments are those that were checked.
+and its key holds all of that: whoever owns the memory now, the arguments are those that were
+checked.
 """
 
 from __future__ import annotations

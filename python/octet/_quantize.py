@@ -214,7 +214,8 @@ def dequantize(
     codes: float8_e4m3fn or uint8 [rows,cols] (the transpose of the result with transpose=True).
     scales: float32, or float8_e8m0fnu or uint8 for UE8M0, as `quantize()` makes them; of shape []
         for one scale. out: where to write; made when None. out_dtype: "f32" (default), "bf16",
-        "f16", or a dtype that is one; says what an `out` of uint16 holds. block, axis: as in `quantize()`.
+        "f16", or a dtype that is one; says what an `out` of uint16 holds. block, axis, and where
+        arrays may lie: as in `quantize()`.
     """
     code_view = view("codes", codes)
     scale_view = view("scales", scales)

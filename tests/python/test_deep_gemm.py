@@ -145,8 +145,9 @@ def test_masked(experts):
     a = octet.quantize_activations(normal(3, 20, 256))
     counts = np.array([20, 0, 7], np.int32)
     wanted = octet.gemm_masked(a[0], experts[0], a[1], experts[1], counts, expected_m=9)
-    for name in ("m_grouped_fp8_gemm_nt_masked", "m_grouped_fp8_fp4_gemm_nt_masked",
-                 "fp8_m_grouped_gemm_nt_masked", "m_grouped_gemm_fp8_fp8_bf16_nt_masked"):  # fmt: skip
+    names = ("m_grouped_fp8_gemm_nt_masked", "m_grouped_fp8_fp4_gemm_nt_masked",
+             "fp8_m_grouped_gemm_nt_masked", "m_grouped_gemm_fp8_fp8_bf16_nt_masked")  # fmt: skip
+    for name in names:
         d = np.full((3, 20, 72), 5, BF16)
         getattr(deep_gemm, name)(a, experts, d, counts, 9)
         for g, n in enumerate(counts):

@@ -79,7 +79,7 @@ def test_other_casts(torch):
     codes, scales = deep_gemm.per_custom_dims_cast_to_fp8(x, (0,), False)
     assert scales.shape == (6,)
     assert float(deep_gemm.calc_diff(codes.float() * scales[:, None], x)) < 1e-3
-    with pytest.raises(octet.InvalidArgument, match=r"x has shape \[6, 256\]: must have a multiple"):
+    with pytest.raises(octet.InvalidArgument, match=r"x has shape \[6, 256\]: must have a mul"):
         deep_gemm.per_channel_cast_to_fp8(x, False)
     with pytest.raises(octet.InvalidArgument, match="2 dimensions"):
         deep_gemm.per_token_cast_to_fp8(x[0], False)
@@ -96,7 +96,7 @@ def test_powers_of_two(torch):
     packed = deep_gemm.pack_ue8m0_to_int(powers)
     assert packed.shape == (3, 2) and packed.dtype == torch.int32
     assert torch.equal(deep_gemm.unpack_ue8m0_from_int(packed), powers)
-    with pytest.raises(octet.InvalidArgument, match="no powers of two"):
+    with pytest.raises(octet.InvalidArgument, match="x holds no powers of two"):
         deep_gemm.pack_ue8m0_to_int(powers * 1.5)
     with pytest.raises(octet.InvalidArgument, match="a multiple of 4"):
         deep_gemm.pack_ue8m0_to_int(powers[:, :3])
@@ -309,7 +309,7 @@ def test_comparisons(torch):
     testing.assert_bitwise_equal(x[:0], x[:0])
     y = x.clone()
     y[2, 3] = 9
-    with pytest.raises(AssertionError, match=r"case: 1 of 20 elements differ; \[2, 3\] is 9.0: must"):
+    with pytest.raises(AssertionError, match=r"case: 1 of 20 elements differ; \[2, 3\] is 9.0: m"):
         testing.assert_bitwise_equal(y, x, "case")
     with pytest.raises(AssertionError, match="differ"):
         testing.assert_bitwise_equal(torch.zeros(1), -torch.zeros(1))

@@ -35,7 +35,8 @@ def test_the_page_names_what_is_there(root):
 
     page = (root / "docs" / "deep_gemm.md").read_text()
     table = page[page.index("## What is there") : page.index("## What differs")]
-    for name in re.findall(r"`((?:\w+_)?(?:gemm|cast|set|get|calc|count|bench)_\w+[a-z0-9])`", table):
+    word = r"`((?:\w+_)?(?:gemm|cast|set|get|calc|count|bench)_\w+[a-z0-9])`"
+    for name in re.findall(word, table):
         found = hasattr(deep_gemm, name) or hasattr(deep_gemm.testing, name)
         assert found, name
 

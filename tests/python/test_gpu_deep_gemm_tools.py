@@ -29,7 +29,8 @@ def test_casts_have_the_bits_of_the_cpu(ue8m0):
     for dtype in (torch.float32, torch.bfloat16):
         y = x.to(dtype)
         for cast in (deep_gemm.per_token_cast_to_fp8, deep_gemm.per_block_cast_to_fp8,
-                     deep_gemm.per_channel_cast_to_fp8, deep_gemm.per_token_cast_to_fp4):  # fmt: skip
+                     deep_gemm.per_channel_cast_to_fp8,
+                     deep_gemm.per_token_cast_to_fp4):  # fmt: skip
             z = torch.nan_to_num(y, posinf=1) if cast is deep_gemm.per_token_cast_to_fp4 else y
             for one, other in zip(cast(z, ue8m0), cast(z.cpu(), ue8m0)):
                 assert one.device.type == DEVICE and bits(one) == bits(other)

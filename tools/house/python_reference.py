@@ -16,8 +16,8 @@ MODULES = (
 )  # fmt: skip
 HEAD = """# Python reference
 
-Printed by `tools/house/python_reference.py` from the docstrings; do not edit it. README.md has a first example, docs/deep_gemm.md the interface
-for programs that use that package.
+Printed by `tools/house/python_reference.py` from the docstrings; do not edit it. README.md has a
+first example, docs/deep_gemm.md the interface for programs that use that package.
 """
 
 

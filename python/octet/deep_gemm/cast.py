@@ -38,7 +38,7 @@ def pack_ue8m0_to_int(x: Any) -> Any:
         )
     bits = x.view(torch.int32)
     if bool(((bits & 0x7FFFFF) != 0).any()):
-        raise InvalidArgument("x holds numbers that are no powers of two: must be ceil_to_ue8m0()'s")
+        raise InvalidArgument("x holds no powers of two: must be as ceil_to_ue8m0() makes them")
     return reread((bits >> 23).to(torch.uint8), torch.int32)
 
 
@@ -112,6 +112,8 @@ def per_custom_dims_cast_to_fp8(
     """One scale for each index along dims, over all other dimensions; scales are squeezed."""
     torch = _torch("per_custom_dims_cast_to_fp8()")
     others = tuple(i for i in range(x.dim()) if i not in dims)
-    scale = scales_of(torch, x, others, LARGEST, AMAX_MIN, use_ue8m0) if others else (
-        scales_of(torch, x.unsqueeze(-1), (x.dim(),), LARGEST, AMAX_MIN, use_ue8m0).squeeze(-1))  # fmt: skip
+    # One more dimension of one element: without any to take the largest of, PyTorch takes all.
+    scale = scales_of(
+        torch, x.unsqueeze(-1), (*others, x.dim()), LARGEST, AMAX_MIN, use_ue8m0
+    ).squeeze(-1)
     return codes_of(torch, x, scale), scale.squeeze()

@@ -31,9 +31,9 @@ def _apart(torch: Any, packed: Any) -> Any:
 def per_token_cast_to_fp4(
     x: Any, use_ue8m0: bool = False, gran_k: int = 128, use_packed_ue8m0: bool = False
 ) -> tuple[Any, Any]:
-    """One scale for gran_k channels of a token: x [M,N] -> int8 [M, N/2], scales [M, ceil(N/gran_k)].
+    """One scale for gran_k channels of a token: x [M,N] -> int8 [M, N/2] and scales.
 
-    N must be even. use_packed_ue8m0 needs use_ue8m0.
+    scales: float32 [M, ceil(N/gran_k)]. N must be even. use_packed_ue8m0 needs use_ue8m0.
     """
     torch = _torch("per_token_cast_to_fp4()")
     expect_matrix("x", x)

@@ -22,7 +22,7 @@ _MODULES = (
     "utils.math",
 )  # fmt: skip
 
-_PACKAGE = '''"""Written by `python -m octet.deep_gemm.shim`: the name deep_gemm for octet.deep_gemm."""
+_PACKAGE = '''"""By `python -m octet.deep_gemm.shim`: the name deep_gemm for octet.deep_gemm."""
 
 import sys
 

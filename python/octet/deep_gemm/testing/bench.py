@@ -67,9 +67,9 @@ def times_of(
 ) -> list[float]:  # fmt: skip
     """Seconds of the kernels whose name contains each of some words.
 
-    kernels: name -> (seconds of all its launches, launches) in num_tests calls. A word that is in
-    no name stands for all the kernels of a call: what deep_gemm has a kernel of its own for may be
-    another one here, or several of PyTorch's.
+    kernels: name -> (seconds of all its launches, launches) in num_tests calls. Where none of the
+    words is in any name the first stands for all the kernels of a call: what deep_gemm has a kernel
+    of its own for may be another one here, or several of PyTorch's.
     """
     times = []
     for word in names:
@@ -78,9 +78,9 @@ def times_of(
             assert len(found) <= 1, f"{word!r} is in the names of several kernels: {list(found)}"
         seconds = sum(x[0] for x in found.values())
         launches = sum(x[1] for x in found.values())
-        if not found:
-            seconds, launches = sum(x[0] for x in kernels.values()), num_tests
         times.append(seconds / launches if launches else 0.0)
+    if not any(times):
+        times[0] = sum(x[0] for x in kernels.values()) / num_tests
     return times
 
 
@@ -96,9 +96,10 @@ def bench_kineto(
 ) -> float | tuple[float, ...]:
     """Seconds of one launch of the kernel whose name contains a word, by PyTorch's profiler.
 
-    kernel_names: a word, or a tuple of them, which gives a tuple; one that is in no kernel's name
-    gives the time of all kernels of a call. A word in the names of several kernels is an
-    AssertionError unless with_multiple_kernels, which takes the mean of their launches.
+    kernel_names: a word, or a tuple of them, which gives a tuple; 0 for one that is in no kernel's
+    name. Where none is, the first gets the time of all kernels of a call. A word in the names of
+    several kernels is an AssertionError unless with_multiple_kernels, which takes the mean of their
+    launches.
     flush_l2: writes more than the L2 holds before each call. barrier: called before each call, for
     processes that are timed together. trace_path: where to write a Chrome trace.
     With DG_USE_NVIDIA_TOOLS=1 in the environment, when another profiler runs: 1 at once.

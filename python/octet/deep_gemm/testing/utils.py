@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 
 def get_arch_major() -> int:
-    """Major compute capability of PyTorch's device; 9 without one, which the CPU backend computes."""
+    """Major compute capability of PyTorch's device; 9 without one: the CPU backend's bits are."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return 9
@@ -36,7 +36,7 @@ test_filter.__test__ = False  # type: ignore[attr-defined]  # it is no test that
 
 
 def ignore_env(name: str, condition: Callable[[], bool]) -> Callable[..., Any]:
-    """Decorates a function that runs without environment variable `name` where condition() holds."""
+    """Decorates a function that runs without environment variable `name` where condition()."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
