@@ -14,6 +14,10 @@ Every refusal is an exception of octet.errors with one sentence that names the a
 was and what is wanted.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from . import cpu, cuda, errors, ref
 from ._gemm import (
     gemm,
@@ -80,3 +84,12 @@ __all__ = [
     "supports",
     "validate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`octet.deep_gemm`, which is imported when somebody asks for it."""
+    if name == "deep_gemm":
+        import importlib
+
+        return importlib.import_module("octet.deep_gemm")
+    raise AttributeError(f"module 'octet' has no attribute {name!r}")

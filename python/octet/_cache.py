@@ -36,6 +36,8 @@ _WORD = {
 }  # fmt: skip
 _MOST = 1024  # calls that each table remembers; then it forgets all
 
+_NOTHING = (None,) * 5  # in a key, where an array has its pointer, shape, strides, dtype, device
+
 _calls: dict[Any, Call] = {}
 _bound: dict[Any, Any] = {}  # key -> what `again()` unpacks, or False: seen once
 
@@ -67,7 +69,7 @@ def again(
         )  # fmt: skip
         for x in more:
             if x is None:
-                key += (None,)
+                key += _NOTHING
             else:
                 key += (x.data_ptr(), x.shape, x.stride(), x.dtype, x.get_device())
         found = _bound.get(key)
@@ -157,21 +159,31 @@ class Call:
         return found
 
 
-def place_of(head: tuple[Any, ...], arrays: dict[str, Any]) -> tuple[Any, list[int]]:
-    """What a call depends on but for pointers, and these, without those of arrays that are None.
-    The place is None for everything but PyTorch tensors."""
-    pointers: list[int] = []
-    place: list[Any] = [head]
+def key_of(head: tuple[Any, ...], arrays: dict[str, Any]) -> Any:
+    """The key of `again()`, for a call that makes `out`; None without one."""
+    key: list[Any] = [head]
     try:
         for x in arrays.values():
             if x is None:
-                place.append(None)
+                key += _NOTHING
             else:
-                pointer = x.data_ptr()
-                pointers.append(pointer)
-                place += (pointer & 15, x.shape, x.stride(), x.dtype, x.get_device())
+                key += (x.data_ptr(), x.shape, x.stride(), x.dtype, x.get_device())
     except (AttributeError, RuntimeError, TypeError):
+        return None
+    return key
+
+
+def place_of(key: Any) -> tuple[Any, list[int]]:
+    """What a call depends on but for pointers, and these, without those of arrays that are None."""
+    pointers: list[int] = []
+    if key is None:
         return None, pointers
+    place = list(key)
+    for i in range(1, len(place), 5):
+        pointer = place[i]
+        if pointer is not None:
+            pointers.append(pointer)
+            place[i] = pointer & 15
     return tuple(place), pointers
 
 

@@ -21,7 +21,7 @@ def run(
     **said: Any,
 ) -> Any:  # fmt: skip
     """The call of some arrays; head and key as those of `_cache.again()`, which missed."""
-    place, pointers = _cache.place_of(head, arrays)
+    place, pointers = _cache.place_of(key or _cache.key_of(head, arrays))
     if place is not None and not threads:
         call = _cache.recall(place)
         if call is not None:

@@ -128,6 +128,12 @@ def test_importing_is_quick_and_imports_no_framework(root):
         "print(sorted({'torch', 'numpy', 'deep_gemm'} & set(sys.modules)))"
     )
     assert python(code, root / "python") == ["[]"]
+    code = (
+        "import sys, octet\n"
+        "print('octet.deep_gemm' in sys.modules)\n"
+        "print(octet.deep_gemm.__name__, hasattr(octet, 'nothing'))"
+    )
+    assert python(code, root / "python") == ["False", "octet.deep_gemm False"]
 
 
 def test_times_of_kernels():

@@ -108,24 +108,24 @@ def bench_kineto(
     if int(os.environ.get("DG_USE_NVIDIA_TOOLS", "0")):
         return 1 if isinstance(kernel_names, str) else (1,) * len(names)
     torch = _device("bench_kineto()")
-    fn()
-    torch.cuda.synchronize()
     flush = torch.empty(_FLUSH_BYTES, dtype=torch.uint8, device="cuda") if flush_l2 else None
+
+    def calls() -> None:
+        for _ in range(num_tests):
+            if flush is not None:
+                # A copy within, not a kernel: no name of it can be mistaken for fn's.
+                flush[: _FLUSH_BYTES // 2].copy_(flush[_FLUSH_BYTES // 2 :])
+            if barrier is not None:
+                torch.cuda._sleep(20_000_000)
+                barrier()
+            fn()
+        torch.cuda.synchronize()
+
+    calls()  # the device is warm, everything is loaded
     with _silence(suppress_kineto_output):
-        schedule = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=1)
         activities = [torch.profiler.ProfilerActivity.CUDA]
-        with torch.profiler.profile(activities=activities, schedule=schedule) as profiler:
-            for _ in range(2):
-                for _ in range(num_tests):
-                    if flush is not None:
-                        # A copy within, not a kernel: no name of it can be mistaken for fn's.
-                        flush[: _FLUSH_BYTES // 2].copy_(flush[_FLUSH_BYTES // 2 :])
-                    if barrier is not None:
-                        torch.cuda._sleep(20_000_000)
-                        barrier()
-                    fn()
-                torch.cuda.synchronize()
-                profiler.step()
+        with torch.profiler.profile(activities=activities) as profiler:
+            calls()
         if trace_path is not None:
             profiler.export_chrome_trace(trace_path)
     kernels: dict[str, tuple[float, int]] = {}
