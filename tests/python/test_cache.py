@@ -1,6 +1,8 @@
 """Calls that are remembered: the short way computes, refuses and lets go as the long one does."""
 
 import gc
+import os
+import threading
 import weakref
 
 import ml_dtypes
@@ -132,3 +134,42 @@ def test_pointers_that_are_wrong_are_told_every_time(library, current):
         with pytest.raises(octet.InvalidArgument, match="d overlaps a"):
             octet.gemm(*[Tensor(x) for x in (within_a, b, sfa, sfb, within)])
     assert len(_cache._calls) == 1
+
+
+def test_threads_share_what_is_remembered(library, current, monkeypatch):
+    monkeypatch.setattr(_cache, "_MOST", 4)  # forgotten again and again, while others use it
+    cases = []
+    for m in range(1, 9):
+        arrays = operands(m)
+        cases.append((arrays, np.zeros((m, 130), BF16), bits(octet.gemm(*arrays))))
+    wrong = []
+
+    def work(case):
+        arrays, out, wanted = case
+        for _ in range(40):
+            out[:] = 0
+            octet.gemm(*[Tensor(x) for x in (*arrays, out)])
+            if bits(out) != wanted:
+                wrong.append(out.shape)
+
+    threads = [threading.Thread(target=work, args=(case,)) for case in cases]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and {name for name, _ in library.calls} == {"gemm", "bound"}
+
+
+def test_a_forked_child_starts_with_nothing(library, current):
+    arrays, out = operands(), np.zeros((5, 130), BF16)
+    for _ in range(3):
+        octet.gemm(*[Tensor(x) for x in (*arrays, out)])
+    alive = set(library.alive)
+    assert len(_cache._bound) == 1 and len(alive) == 2  # a context, a bound launch
+    child = os.fork()
+    if child == 0:
+        gc.collect()
+        os._exit(0 if not _cache._bound and not _cache._calls and library.alive == alive else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    octet.gemm(*[Tensor(x) for x in (*arrays, out)])
+    assert library.calls[-1][0] == "bound"
