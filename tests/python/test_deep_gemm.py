@@ -194,8 +194,10 @@ def refusals(dense, experts):
     k_grouped = deep_gemm.k_grouped_fp8_gemm_nt_contiguous
     bad, no = octet.InvalidArgument, NotImplementedError
     yield bad, "a is a ndarray: must be a pair", lambda: nt(a[0], b, d)
-    yield bad, "out = None|out is None|d is None", lambda: masked(
-        a, experts, None, np.zeros(3, np.int32), 4)  # fmt: skip
+    yield bad, "d is None: must be an array", lambda: nt(a, b, None)
+    yield bad, "d is None: must be an array", lambda: masked(
+        octet.quantize_activations(normal(3, 8, 256)), experts, None, np.zeros(3, np.int32),
+        4)  # fmt: skip
     yield bad, r"out has shape \[37, 199\]: must be \[37, 200\]", lambda: nt(a, b, d[:, :199])
     yield bad, "sfa has dtype float64: must be float32", lambda: nt(
         (a[0], a[1].astype(np.float64)), b, d)  # fmt: skip

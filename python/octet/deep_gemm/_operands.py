@@ -94,6 +94,11 @@ def one_dimension(name: str, x: Any, length: int) -> Any:
     return x.reshape(-1)
 
 
+def expect_result(d: Any) -> None:
+    if d is None:
+        raise InvalidArgument("d is None: must be an array, where the result goes")
+
+
 def no_alpha(alpha: float | None) -> None:
     if alpha is not None and alpha != 1.0:
         raise Unsupported(f"alpha = {alpha!r}: must be None; SM90's functions have no factor")

@@ -42,6 +42,7 @@ def fp8_gemm_nt(
         if key is True:
             return
     o.no_alpha(alpha)
+    o.expect_result(d)
     sms, pdl = options()
     arrays = {
         "a": o.codes("a", left[0]),

@@ -30,8 +30,7 @@ def _run(
     }
     if metadata != "group_index":
         arrays[metadata] = o.one_dimension(metadata, layout, int(right[0].shape[0]))
-    if d is None:
-        raise InvalidArgument("d is None: must be an array, where the result goes")
+    o.expect_result(d)
     own = arrays["sfa"] is left[1] and arrays["sfb"] is right[1]
     sms, pdl = options()
     run(
