@@ -35,11 +35,12 @@ _WORD = {
                  "group_ends", "group_counts")
 }  # fmt: skip
 _MOST = 1024  # calls that each table remembers; then it forgets all
+_MOST_PLACES = 16  # of a result that a call makes
 
 _NOTHING = (None,) * 5  # in a key, where an array has its pointer, shape, strides, dtype, device
 
 _calls: dict[Any, Call] = {}
-_bound: dict[Any, Any] = {}  # key -> what `again()` unpacks, or False: seen once
+_bound: dict[Any, Any] = {}  # key -> what `again()` unpacks, a _Maker, or False: seen once
 
 
 def _forget() -> None:
@@ -52,11 +53,13 @@ os.register_at_fork(after_in_child=_forget)  # contexts do not outlive a fork
 
 def again(
     head: tuple[Any, ...], a: Any, b: Any, sfa: Any, sfb: Any, out: Any, more: tuple[Any, ...]
-) -> Any:
-    """Launches a call that is bound already: True. Else the call's key, None without one.
+) -> tuple[Any, Any]:
+    """Launches a call that is bound already: its result, and None. Else None, and the call's key,
+    None without one.
 
-    head: what is called and its options; more: other arrays, None where there is none. Everything
-    that is not a PyTorch tensor ends in None here, and is told what is wrong on the long way.
+    head: what is called and its options; more: other arrays, None where there is none, in the order
+    that `run()` is given them in. Everything that is not a PyTorch tensor ends without a key, and is
+    told what is wrong on the long way.
     """
     try:
         key: tuple[Any, ...] = (
@@ -65,8 +68,11 @@ def again(
             b.data_ptr(), b.shape, b.stride(), b.dtype, b.get_device(),
             sfa.data_ptr(), sfa.shape, sfa.stride(), sfa.dtype, sfa.get_device(),
             sfb.data_ptr(), sfb.shape, sfb.stride(), sfb.dtype, sfb.get_device(),
-            out.data_ptr(), out.shape, out.stride(), out.dtype, out.get_device(),
         )  # fmt: skip
+        if out is None:
+            key += _NOTHING
+        else:
+            key += (out.data_ptr(), out.shape, out.stride(), out.dtype, out.get_device())
         for x in more:
             if x is None:
                 key += _NOTHING
@@ -74,14 +80,16 @@ def again(
                 key += (x.data_ptr(), x.shape, x.stride(), x.dtype, x.get_device())
         found = _bound.get(key)
     except (AttributeError, RuntimeError, TypeError):
-        return None
+        return None, None
     if not found:
-        return key
+        return None, key
+    if out is None:
+        return found.run(), None
     run, context, handle, stream, ordinal, _owner = found
     code = run(context, handle, stream(ordinal))
     if code:
         fail(code)
-    return True
+    return out, None
 
 
 class _Owner:
@@ -127,54 +135,79 @@ class Call:
         words = self.words.copy()
         for place, pointer in zip(self.places, pointers):
             words[place] = pointer
-        if out is None:
-            out = self.make()
-            words[_WORD["out"]] = out.data_ptr()
+        if out is not None:
+            self.launch(words, _bound, key)
+            return out
+        maker = _Maker(self, words)
+        if key is not None:
+            _keep(_bound, key, maker, _MOST)
+        return maker.run()
+
+    def launch(self, words: list[int], table: dict[Any, Any], key: Any) -> None:
+        """Binds arguments whose key is in the table, notes others there, and launches."""
         args = _WORDS.pack(*words)  # bytes: the call reads their memory, which is aligned to 8
         context = self.context
         stream = self.stream(context.ordinal)
-        found = None if key is None else self._bind(key, args)
+        found = None
+        if key in table:
+            found = table[key] = self._bind(args)
+        elif key is not None:
+            _keep(table, key, False, _MOST)
         if found:
             code = found[0](found[1], found[2], stream)
         else:
             code = lib().octet_cuda_gemm(context._handle, self.problem, args, stream)
         if code:
             fail(code)
-        return out
 
-    def _bind(self, key: Any, args: bytes) -> Any:
-        """What `again()` unpacks, if the pointers came before."""
-        if key not in _bound:
-            if len(_bound) >= _MOST:
-                _bound.clear()
-            _bound[key] = False
-            return None
+    def _bind(self, args: bytes) -> Any:
+        """What `again()` unpacks; False where it is refused, which the launch will say better."""
         context, handle = self.context, c_void_p()
         if lib().octet_cuda_bind(context._handle, self.plan, args, byref(handle)):
-            return None  # the other way says why
-        found = _bound[key] = (
+            return False
+        return (
             lib().octet_cuda_run_bound, context._handle, handle, self.stream, context.ordinal,
             _Owner(context, handle),
         )  # fmt: skip
-        return found
 
 
-def key_of(head: tuple[Any, ...], arrays: dict[str, Any]) -> Any:
-    """The key of `again()`, for a call that makes `out`; None without one."""
-    key: list[Any] = [head]
-    try:
-        for x in arrays.values():
-            if x is None:
-                key += _NOTHING
-            else:
-                key += (x.data_ptr(), x.shape, x.stride(), x.dtype, x.get_device())
-    except (AttributeError, RuntimeError, TypeError):
-        return None
-    return key
+class _Maker:
+    """A call that makes its `out`: an allocator that caches gives the same few places."""
+
+    __slots__ = ("call", "launches", "words")
+
+    def __init__(self, call: Call, words: list[int]) -> None:
+        self.call = call
+        self.words = words
+        self.launches: dict[int, Any] = {}
+
+    def run(self) -> Any:
+        out = self.call.make()
+        pointer = out.data_ptr()
+        found = self.launches.get(pointer)
+        if not found:
+            if len(self.launches) >= _MOST_PLACES:
+                self.launches.clear()
+            words = self.words.copy()
+            words[_WORD["out"]] = pointer
+            self.call.launch(words, self.launches, pointer)
+            return out
+        run, context, handle, stream, ordinal, _owner = found
+        code = run(context, handle, stream(ordinal))
+        if code:
+            fail(code)
+        return out
+
+
+def _keep(table: dict[Any, Any], key: Any, value: Any, most: int) -> None:
+    if len(table) >= most:
+        table.clear()
+    table[key] = value
 
 
 def place_of(key: Any) -> tuple[Any, list[int]]:
-    """What a call depends on but for pointers, and these, without those of arrays that are None."""
+    """What a call depends on but for pointers, and these, without those of arrays that are None.
+    key: that of `again()`; None gives None."""
     pointers: list[int] = []
     if key is None:
         return None, pointers
@@ -195,9 +228,7 @@ def recall(place: Any) -> Call | None:
 
 
 def remember(place: Any, call: Call) -> None:
-    if len(_calls) >= _MOST:
-        _calls.clear()
     try:
-        _calls[place] = call
+        _keep(_calls, place, call, _MOST)
     except TypeError:  # an option that cannot be hashed, and was taken all the same
         pass

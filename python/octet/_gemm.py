@@ -17,12 +17,11 @@ from .errors import InvalidArgument
 
 
 def run(
-    head: tuple[Any, ...], key: Any, grouping: str, arrays: dict[str, Any], threads: int,
-    **said: Any,
-) -> Any:  # fmt: skip
-    """The call of some arrays; head and key as those of `_cache.again()`, which missed."""
-    place, pointers = _cache.place_of(key or _cache.key_of(head, arrays))
-    if place is not None and not threads:
+    key: Any, grouping: str, arrays: dict[str, Any], threads: int, **said: Any
+) -> Any:
+    """The call of some arrays, in the order of `_cache.again()`; key: what that said."""
+    place, pointers = _cache.place_of(key)
+    if place is not None:
         call = _cache.recall(place)
         if call is not None:
             return call.run(arrays["out"], pointers, key)
@@ -76,14 +75,15 @@ def gemm(
     """
     head = ("gemm", dtype, out_dtype, granularity, split, batch_invariant)
     key = None
-    if out is not None and not threads:
-        key = _cache.again(head, a, b, sfa, sfb, out, (c, bias))
-        if key is True:
-            return out
+    if not threads:
+        more = () if c is None and bias is None else (c, bias)
+        done, key = _cache.again(head, a, b, sfa, sfb, out, more)
+        if done is not None:
+            return done
     arrays = {"a": a, "b": b, "sfa": sfa, "sfb": sfb, "out": out, "c": c, "bias": bias}
     batched = 3 in (len(getattr(a, "shape", ())), len(getattr(b, "shape", ())))
     return run(
-        head, key, "batched" if batched else "dense", arrays, threads, dtype=dtype,
+        key, "batched" if batched else "dense", arrays, threads, dtype=dtype,
         out_dtype=out_dtype, granularity=granularity, split=split, batch_invariant=batch_invariant,
     )  # fmt: skip
 
@@ -243,9 +243,10 @@ def _grouped(
         values, c, bias = tuple(options.values()), more.get("c"), more.get("bias")
     head = (grouping, values, *said.values())
     key = None
-    if out is not None and not threads:
-        key = _cache.again(head, a, b, sfa, sfb, out, (*metadata.values(), c, bias))
-        if key is True:
-            return out
+    if not threads:
+        others = (c, bias) if more else ()
+        done, key = _cache.again(head, a, b, sfa, sfb, out, (*metadata.values(), *others))
+        if done is not None:
+            return done
     arrays = {"a": a, "b": b, "sfa": sfa, "sfb": sfb, "out": out, **metadata, "c": c, "bias": bias}
-    return run(head, key, grouping, arrays, threads, **options, **said)
+    return run(key, grouping, arrays, threads, **options, **said)

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import threading
 import weakref
 
@@ -106,6 +107,27 @@ def test_the_same_pointers_are_bound_the_second_time(library, current):
     del moved
     gc.collect()
     assert all(x() is None for x in watched)
+
+
+def test_results_that_come_back_to_a_place_are_bound(library, current, monkeypatch):
+    arrays = operands()
+    wanted = bits(octet.gemm(*arrays))
+    pool = [np.zeros((5, 130), BF16) for _ in range(20)]
+    turn = []
+
+    def empty(shape, dtype, device):
+        turn.append(None)
+        return Tensor(pool[len(turn) % places])
+
+    monkeypatch.setattr(sys.modules["torch"], "empty", empty)
+    for places, bound in ((2, True), (20, False)):  # 20: more than are kept for a call
+        for _ in range(45):
+            out = octet.gemm(*[Tensor(x) for x in arrays])
+            assert bits(out.array) == wanted
+            out.array[:] = 0
+        assert (library.calls[-1][0] == "bound") is bound
+    (maker,) = [x for x in _cache._bound.values() if x]
+    assert len(maker.launches) <= _cache._MOST_PLACES
 
 
 def test_groups_are_bound_the_second_time(library, current):

@@ -110,6 +110,24 @@ def test_grouped(library, current, seen):
     assert str(seen[-1]).startswith("masked_g2m64n130k256") and shape == masked[0].shape[:2]
 
 
+def test_metadata_that_had_to_be_copied_is_not_bound(library, current):
+    class Spread(Tensor):
+        def reshape(self, *shape):
+            return Tensor(np.ascontiguousarray(self.array.reshape(*shape)))
+
+    a, b, sfa, sfb = operands(256)
+    right = (Tensor(np.stack([b, b])), Tensor(np.stack([sfb, sfb])))
+    left = (Tensor(a.reshape(2, 128, -1)), Tensor(np.ascontiguousarray(sfa).reshape(2, 128, -1)))
+    wide, out = np.zeros((2, 2), np.int32), np.zeros((2, 128, 130), BF16)
+    for counts in ([3, 5], [128, 1], [0, 2], [9, 9]):
+        out[:] = 0
+        wide[:, 0] = counts
+        deep_gemm.m_grouped_fp8_gemm_nt_masked(
+            left, right, Tensor(out), Spread(wide[:, :1]), 64)  # fmt: skip
+        rows = [np.flatnonzero(x.astype("f4").any(1)).size for x in out]
+        assert rows == counts
+
+
 def test_k_grouped_reaches_the_device(library, current, monkeypatch):
     asked = []
     monkeypatch.setattr(octet.cuda.Context, "gemm", lambda self, problem, *arrays, **more: (

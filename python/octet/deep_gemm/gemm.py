@@ -38,8 +38,9 @@ def fp8_gemm_nt(
     head = ("deep_gemm.fp8_gemm_nt", recipe, recipe_a, recipe_b, options())
     key = None
     if alpha is None:
-        key = _cache.again(head, left[0], right[0], left[1], right[1], d, (c,))
-        if key is True:
+        more = () if c is None else (c,)
+        done, key = _cache.again(head, left[0], right[0], left[1], right[1], d, more)
+        if done is not None:
             return
     o.no_alpha(alpha)
     o.expect_result(d)
@@ -55,7 +56,7 @@ def fp8_gemm_nt(
     # NOTE: a launch bound under the key reads the caller's own scales, never a copy of them.
     own = arrays["sfa"] is left[1] and arrays["sfb"] is right[1]
     run(
-        head, key if own else None, "dense", arrays, 0, dtype="e4m3", out_dtype=None,
+        key if own else None, "dense", arrays, 0, dtype="e4m3", out_dtype=None,
         granularity=o.granularity(recipe, recipe_a, recipe_b), sm_budget=sms, dependent_launch=pdl,
     )  # fmt: skip
 

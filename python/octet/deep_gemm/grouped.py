@@ -17,8 +17,8 @@ def _run(
     recipes: tuple[Any, Any, Any], **said: Any,
 ) -> None:  # fmt: skip
     left, right = o.pair("a", a), o.pair("b", b)
-    key = _cache.again(head, left[0], right[0], left[1], right[1], d, (layout,))
-    if key is True:
+    done, key = _cache.again(head, left[0], right[0], left[1], right[1], d, (layout,))
+    if done is not None:
         return
     arrays = {
         "a": o.codes("a", left[0]),
@@ -31,10 +31,10 @@ def _run(
     if metadata != "group_index":
         arrays[metadata] = o.one_dimension(metadata, layout, int(right[0].shape[0]))
     o.expect_result(d)
-    own = arrays["sfa"] is left[1] and arrays["sfb"] is right[1]
+    own = arrays["sfa"] is left[1] and arrays["sfb"] is right[1] and arrays[metadata] is layout
     sms, pdl = options()
     run(
-        head, key if own else None, grouping, arrays, 0, dtype="e4m3", out_dtype=None,
+        key if own else None, grouping, arrays, 0, dtype="e4m3", out_dtype=None,
         granularity=o.granularity(*recipes), sm_budget=sms, dependent_launch=pdl, **said,
     )  # fmt: skip
 
