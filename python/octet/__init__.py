@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import cpu, cuda, errors, ref
+from . import cpu, cuda, errors, groups, ref
 from ._gemm import (
     gemm,
     gemm_aligned,
@@ -72,6 +72,7 @@ __all__ = [
     "gemm_kgrouped",
     "gemm_masked",
     "gemm_offsets",
+    "groups",
     "is_supported",
     "load_library",
     "padded",

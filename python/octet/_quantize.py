@@ -136,6 +136,19 @@ def quantize(
     lines counts the axis that is not K, in elements (1x128) or blocks of 128.
     Raises InvalidArgument for wrong dtypes, shapes, strides, read-only or overlapping arrays.
     """
+    return quantize_by(
+        "octet_cpu_quantize", x, block, axis=axis, transpose=transpose, scale_format=scale_format,
+        amax_min=amax_min, scale_order=scale_order, pad_k=pad_k, codes=codes, scales=scales,
+        dtype=dtype, threads=threads,
+    )  # fmt: skip
+
+
+def quantize_by(
+    function: str, x: Any, block: str = "1x128", *, axis: int = 1, transpose: bool = False,
+    scale_format: str = "f32", amax_min: float = 0.0, scale_order: str | None = None,
+    pad_k: bool = False, codes: Any = None, scales: Any = None, dtype: Any = None, threads: int = 0,
+) -> tuple[Any, Any]:  # fmt: skip
+    """`quantize()` by a function of the library."""
     source = view("x", x)
     x_type = source.infer_type(_SOURCES, dtype, "dtype")
     if len(source.shape) != 2:
@@ -175,7 +188,7 @@ def quantize(
             sys.modules["torch"], x, codes, scales, rows, axis, shape.k_last, scale_format,
             args.amax_min)  # fmt: skip
     else:
-        check(lib().octet_cpu_quantize(byref(args)))
+        check(getattr(lib(), function)(byref(args)))
     return codes, scales
 
 
@@ -217,6 +230,17 @@ def dequantize(
         "f16", or a dtype that is one; says what an `out` of uint16 holds. block, axis, and where
         arrays may lie: as in `quantize()`.
     """
+    return dequantize_by(
+        "octet_cpu_dequantize", codes, scales, block, axis=axis, transpose=transpose, out=out,
+        out_dtype=out_dtype, threads=threads,
+    )  # fmt: skip
+
+
+def dequantize_by(
+    function: str, codes: Any, scales: Any, block: str = "1x128", *, axis: int = 1,
+    transpose: bool = False, out: Any = None, out_dtype: Any = None, threads: int = 0,
+) -> Any:  # fmt: skip
+    """`dequantize()` by a function of the library."""
     code_view = view("codes", codes)
     scale_view = view("scales", scales)
     if len(code_view.shape) != 2:
@@ -241,7 +265,7 @@ def dequantize(
         rows = 1 if block == "1x128" else 128
         dequantize_into(sys.modules["torch"], codes, scales, out, rows, axis, shape.k_last)
     else:
-        check(lib().octet_cpu_dequantize(byref(args)))
+        check(getattr(lib(), function)(byref(args)))
     return out
 
 

@@ -63,6 +63,18 @@ def test_layouts():
     assert bits(function(sf, counts, ks)) == bits(function(sf.cpu(), counts.cpu(), ks))
 
 
+def test_groups_from_counts_on_the_device():
+    import torch
+
+    counts = torch.tensor([5, 0, 129, 64], dtype=torch.int32, device=DEVICE)
+    groups = octet.groups
+    for function, more in ((groups.offsets, ()), (groups.ends, (64,)), (groups.index, (64, 512)),
+                           (groups.rows, (64, 198))):  # fmt: skip
+        made = function(counts, *more)
+        assert made.device.type == DEVICE
+        assert made.tolist() == function(counts.cpu(), *more).tolist()
+
+
 def test_unscaled_products():
     import torch
 

@@ -12,7 +12,7 @@ import pytest
 
 import octet
 
-PUBLIC = [octet, octet.cpu, octet.cuda, octet.ref, octet.errors]
+PUBLIC = [octet, octet.cpu, octet.cuda, octet.ref, octet.groups, octet.errors]
 
 
 def test_types_are_strict(root):

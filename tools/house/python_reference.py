@@ -11,7 +11,7 @@ import re
 import textwrap
 
 MODULES = (
-    "octet", "octet.cpu", "octet.cuda", "octet.ref", "octet.errors", "octet.deep_gemm",
+    "octet", "octet.cpu", "octet.cuda", "octet.ref", "octet.groups", "octet.errors", "octet.deep_gemm",
     "octet.deep_gemm.testing", "octet.deep_gemm.shim",
 )  # fmt: skip
 HEAD = """# Python reference
