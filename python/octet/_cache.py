@@ -35,7 +35,7 @@ _WORD = {
                  "group_ends", "group_counts")
 }  # fmt: skip
 _MOST = 1024  # calls that each table remembers; then it forgets all
-_MOST_PLACES = 16  # of a result that a call makes
+_MOST_PLACES = 4  # of a result that a call makes
 
 _NOTHING = (None,) * 5  # in a key, where an array has its pointer, shape, strides, dtype, device
 
