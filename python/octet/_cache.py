@@ -125,10 +125,13 @@ class Call:
         if arrays["out"] is None:
             torch = sys.modules["torch"]
             zeros = problem.grouping in ("offsets", "aligned", "masked") or not problem.zero_padding
-            make, shape = (torch.zeros if zeros else torch.empty), tuple(args.out.shape)
+            shape, strides = tuple(args.out.shape), tuple(args.out.stride())
             options = {"dtype": getattr(torch, str(args.out.dtype).rpartition(".")[2]),
                        "device": args.out.device}  # fmt: skip
-            self.make = lambda: make(shape, **options)
+            # empty_strided() takes half the time that empty() does.
+            zeroed, empty = torch.zeros, torch.empty_strided
+            self.make = (lambda: zeroed(shape, **options)) if zeros else (
+                lambda: empty(shape, strides, **options))  # fmt: skip
 
     def run(self, out: Any, pointers: list[int], key: Any) -> Any:
         """key: that of `again()`, or None."""

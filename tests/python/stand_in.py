@@ -181,6 +181,7 @@ def torch(current):
         float16=np.float16,
         float32=np.float32,
         uint8="uint8",
+        empty_strided=lambda shape, strides, dtype, device: make(shape, dtype, device, 77),
         empty=lambda shape, dtype, device: make(shape, dtype, device, 77),
         zeros=lambda shape, dtype, device: make(shape, dtype, device, 0),
         _C=types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: current[0]),

@@ -115,11 +115,11 @@ def test_results_that_come_back_to_a_place_are_bound(library, current, monkeypat
     pool = [np.zeros((5, 130), BF16) for _ in range(20)]
     turn = []
 
-    def empty(shape, dtype, device):
+    def empty(shape, strides, dtype, device):
         turn.append(None)
         return Tensor(pool[len(turn) % places])
 
-    monkeypatch.setattr(sys.modules["torch"], "empty", empty)
+    monkeypatch.setattr(sys.modules["torch"], "empty_strided", empty)
     for places, bound in ((2, True), (20, False)):  # 20: more than are kept for a call
         for _ in range(45):
             out = octet.gemm(*[Tensor(x) for x in arrays])
