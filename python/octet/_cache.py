@@ -40,12 +40,16 @@ _MOST_PLACES = 4  # of a result that a call makes
 _NOTHING = (None,) * 5  # in a key, where an array has its pointer, shape, strides, dtype, device
 
 _calls: dict[Any, Call] = {}
-_bound: dict[Any, Any] = {}  # key -> what `again()` unpacks, a _Maker, or False: seen once
+_bound: dict[Any, Any] = {}  # key -> what `again()` unpacks, or a _Maker
+# Hashes of keys that came once. No keys: thousands of tuples would keep the garbage collector busy,
+# and where two share a hash a call is bound a little early.
+_seen: set[int] = set()
 
 
 def _forget() -> None:
     _calls.clear()
     _bound.clear()
+    _seen.clear()
 
 
 os.register_at_fork(after_in_child=_forget)  # contexts do not outlive a fork
@@ -81,7 +85,7 @@ def again(
         found = _bound.get(key)
     except (AttributeError, RuntimeError, TypeError):
         return None, None
-    if not found:
+    if found is None:
         return None, key
     if out is None:
         return found.run(), None
@@ -134,40 +138,39 @@ class Call:
                 lambda: empty(shape, strides, **options))  # fmt: skip
 
     def run(self, out: Any, pointers: list[int], key: Any) -> Any:
-        """key: that of `again()`, or None."""
+        """key: that of `again()`."""
         words = self.words.copy()
         for place, pointer in zip(self.places, pointers):
             words[place] = pointer
         if out is not None:
-            self.launch(words, _bound, key)
+            found = self.launch(words, _again(_seen, hash(key), _MOST))
+            if found:
+                _keep(_bound, key, found, _MOST)
             return out
         maker = _Maker(self, words)
-        if key is not None:
+        if _again(_seen, hash(key), _MOST):
             _keep(_bound, key, maker, _MOST)
         return maker.run()
 
-    def launch(self, words: list[int], table: dict[Any, Any], key: Any) -> None:
-        """Binds arguments whose key is in the table, notes others there, and launches."""
+    def launch(self, words: list[int], bind: bool) -> Any:
+        """Launches; bound, if that is wanted and goes well: then returns what `again()` unpacks."""
         args = _WORDS.pack(*words)  # bytes: the call reads their memory, which is aligned to 8
         context = self.context
         stream = self.stream(context.ordinal)
-        found = None
-        if key in table:
-            found = table[key] = self._bind(args)
-        elif key is not None:
-            _keep(table, key, False, _MOST)
+        found = self._bind(args) if bind else None
         if found:
             code = found[0](found[1], found[2], stream)
         else:
             code = lib().octet_cuda_gemm(context._handle, self.problem, args, stream)
         if code:
             fail(code)
+        return found
 
     def _bind(self, args: bytes) -> Any:
-        """What `again()` unpacks; False where it is refused, which the launch will say better."""
+        """What `again()` unpacks; None where it is refused, which the launch will say better."""
         context, handle = self.context, c_void_p()
         if lib().octet_cuda_bind(context._handle, self.plan, args, byref(handle)):
-            return False
+            return None
         return (
             lib().octet_cuda_run_bound, context._handle, handle, self.stream, context.ordinal,
             _Owner(context, handle),
@@ -177,29 +180,40 @@ class Call:
 class _Maker:
     """A call that makes its `out`: an allocator that caches gives the same few places."""
 
-    __slots__ = ("call", "launches", "words")
+    __slots__ = ("call", "launches", "seen", "words")
 
     def __init__(self, call: Call, words: list[int]) -> None:
         self.call = call
         self.words = words
         self.launches: dict[int, Any] = {}
+        self.seen: set[int] = set()
 
     def run(self) -> Any:
         out = self.call.make()
         pointer = out.data_ptr()
         found = self.launches.get(pointer)
-        if not found:
-            if len(self.launches) >= _MOST_PLACES:
-                self.launches.clear()
+        if found is None:
             words = self.words.copy()
             words[_WORD["out"]] = pointer
-            self.call.launch(words, self.launches, pointer)
+            found = self.call.launch(words, _again(self.seen, pointer, _MOST_PLACES))
+            if found:
+                _keep(self.launches, pointer, found, _MOST_PLACES)
             return out
         run, context, handle, stream, ordinal, _owner = found
         code = run(context, handle, stream(ordinal))
         if code:
             fail(code)
         return out
+
+
+def _again(seen: set[int], what: int, most: int) -> bool:
+    """Whether it came before."""
+    if what in seen:
+        return True
+    if len(seen) >= most:
+        seen.clear()
+    seen.add(what)
+    return False
 
 
 def _keep(table: dict[Any, Any], key: Any, value: Any, most: int) -> None:
