@@ -180,7 +180,7 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
   }
 
   if (blocks > 0) {
-    const Tensor a = operand(args.a, batches, tile.tile_m / tile.cluster_n);
+    const Tensor a = operand(args.a, batches, abi::a_box_rows(tile));
     const Tensor b = operand(args.b, p.groups, tile.tile_n / tile.cluster_m);
     k.a_batch = a.dims[2] > 1;
     k.b_batch = b.dims[2] > 1;

@@ -255,9 +255,11 @@ class ActivationProducer : Producer<kTile> {
     const bool plain = p.flags & abi::kPlainSfa;
     if (p.flags & abi::kDependent) ptx::wait_for_earlier_kernels();
     int m0 = 0, a_batch = 0, sfa_batch = 0;
+    bool half = false;  // ragged: the tile's second half has no row
     this->walk(
-        [&](const TileAt& at) {
+        [&](const Tile<kTile>& at) {
           m0 = at.m0;
+          half = kTile.ragged() && live_row_pieces<kTile>(at) * 128 <= kTile.tile_m;
           a_batch = at.batch & -p.a_batch;
           sfa_batch = at.batch & -p.sfa_batch;
         },
@@ -266,13 +268,19 @@ class ActivationProducer : Producer<kTile> {
           const Ring<kTile>& ring = this->ring;
           const uint32_t full = ring.full + 8 * stage;
           const int blocks = this->blocks_from(kb);
-          ptx::mbarrier_arrive_expect(full, abi::activation_bytes(kTile, blocks, plain));
+          const int missing = half ? blocks * abi::operand_bytes(kTile.tile_m / 2) : 0;
+          ptx::mbarrier_arrive_expect(full, abi::activation_bytes(kTile, blocks, plain) - missing);
 #pragma unroll
           for (int b = 0; b < kTile.blocks; ++b) {
             if (b >= blocks) break;
             const uint32_t to = kTile.normal() ? ring.row_tile(stage, b) : ring.col_tile(stage, b);
             this->template load_tile<kTile.tile_m, kTile.cluster_n>(to, p.a, kb + b, m0, a_batch,
                                                                     full);
+            if (kTile.ragged() && !half) {
+              constexpr int kHalf = kTile.tile_m / 2;
+              ptx::copy_box(to + kHalf * abi::kBlockK, p.a, (kb + b) * abi::kBlockK, m0 + kHalf,
+                            a_batch, full);
+            }
           }
           if (!plain) ptx::copy_box(ring.sfa(stage, 0), p.sfa, m0, kb, sfa_batch, full);
         });

@@ -129,6 +129,14 @@ class TileWalk<kTile, true> {
 template <TileConfig kTile>
 using Tile = typename TileWalk<kTile>::Tile;
 
+// Pieces of 64 rows that the tile has rows for; ragged tiles (TileConfig::ragged()) may have fewer
+// than others.
+template <TileConfig kTile>
+__device__ __forceinline__ int live_row_pieces(const Tile<kTile>& at) {
+  if constexpr (kTile.ragged()) return (at.listed() + 63) >> 6;
+  return kTile.tile_m / 64;
+}
+
 // Whether row m of a tile is stored, and what: its value, zeros, or nothing.
 enum class RowState { kSkip, kZero, kOwned };
 

@@ -189,6 +189,10 @@ OCTET_HD constexpr int math_threads(const TileConfig& t) { return 32 * t.math_wa
 OCTET_HD constexpr int weight_bytes(const TileConfig& t, int blocks) {
   return blocks * operand_bytes(t.tile_n);
 }
+// A comes in boxes of this many rows; ragged tiles take only as many as they have rows for.
+OCTET_HD constexpr int a_box_rows(const TileConfig& t) {
+  return t.ragged() ? t.tile_m / 2 : t.tile_m / t.cluster_n;
+}
 OCTET_HD constexpr int activation_bytes(const TileConfig& t, int blocks, bool plain_sfa) {
   return blocks * operand_bytes(t.tile_m) + (plain_sfa ? 0 : t.blocks * t.tile_m * 4);
 }

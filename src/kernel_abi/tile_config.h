@@ -68,6 +68,13 @@ struct TileConfig {
   }
   OCTET_HD constexpr int threads() const { return 32 * math_warps() + producer_threads(); }
   OCTET_HD constexpr int multicast() const { return cluster_m * cluster_n; }
+  // Grouped, two pieces a warpgroup: pieces of 64 rows that belong to nobody are neither multiplied
+  // nor, where it is half a tile, loaded. Where a warpgroup's pieces lie below each other, the
+  // warpgroups take the live ones in turn; where they lie side by side, both share the one that is
+  // left, a piece of it each.
+  OCTET_HD constexpr bool ragged() const {
+    return grouped && normal() && row_groups() == 2 && pieces() == 2;
+  }
   // FP32 accumulator registers of a thread, the tensor cores' own included.
   OCTET_HD constexpr int accumulators() const {
     return piece_cols() / 2 * (pieces() + sets + (sequential ? 1 : 0));

@@ -271,7 +271,7 @@ TEST(KernelAbiBarriers, BytesOfAStageAreThoseOfItsBoxes) {
       for (int blocks = 1; blocks <= v.tile.blocks; ++blocks) {
         EXPECT_EQ(weight_bytes(v.tile, blocks), blocks * v.tile.cluster_m * box_bytes(p.b))
             << v.name();
-        const int64_t a = blocks * v.tile.cluster_n * box_bytes(p.a);
+        const int64_t a = blocks * (v.tile.tile_m / a_box_rows(v.tile)) * box_bytes(p.a);
         EXPECT_EQ(activation_bytes(v.tile, blocks, plain), a + (plain ? 0 : box_bytes(p.sfa)))
             << v.name();
       }
