@@ -58,7 +58,7 @@ inline constexpr KernelCost kKernelCosts[] = {
     {"normal_m128n128_x2_g", 723, 0},
     {"normal_m64n256_g", 880, 0},
     {"normal_m128n64_seq_g", 503, 0},
-    {"swapped_w128t8_o2_g", 438, 1046},
+    {"swapped_w128t8_o2_g", 438, 760},
     {"swapped_w128t16_o2_g", 488, 794},
     {"swapped_w128t32_o2_g", 798, 1079},
     {"swapped_w256t64_g", 1091, 0},
