@@ -44,6 +44,18 @@ foreach(package libfmt-dev libcli11-dev nlohmann-json3-dev)
   endif()
 endforeach()
 
+if(OCTET_HAVE_CUDA)  # the command holds CUDA's runtime; the library does not
+  install(FILES ${CMAKE_CURRENT_LIST_DIR}/cudart_notice.txt RENAME cuda-runtime
+    DESTINATION ${CMAKE_INSTALL_DOCDIR}/third-party COMPONENT octet)
+  file(GLOB cuda_agreement LIST_DIRECTORIES false ${OCTET_CUDA_ROOT}/EULA.txt
+       ${OCTET_CUDA_ROOT}/dist-info/nvidia_cuda_runtime-*/licenses/License.txt)
+  if(cuda_agreement)
+    list(GET cuda_agreement 0 cuda_agreement)
+    install(FILES ${cuda_agreement} RENAME cuda-runtime-agreement
+      DESTINATION ${CMAKE_INSTALL_DOCDIR}/third-party COMPONENT octet)
+  endif()
+endif()
+
 # The manual page and completions, where man, bash and zsh look under a prefix. (Debian's zsh looks
 # elsewhere under /usr: package.cmake.)
 set(OCTET_COMMAND_TEXTS ${CMAKE_BINARY_DIR}/tools/octet/texts)

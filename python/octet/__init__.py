@@ -14,7 +14,11 @@ Every refusal is an exception of octet.errors with one sentence that names the a
 was and what is wanted.
 """
 
-from . import cpu, cuda, errors, ref
+from __future__ import annotations
+
+from typing import Any
+
+from . import cpu, cuda, errors, groups, ref
 from ._gemm import (
     gemm,
     gemm_aligned,
@@ -68,6 +72,7 @@ __all__ = [
     "gemm_kgrouped",
     "gemm_masked",
     "gemm_offsets",
+    "groups",
     "is_supported",
     "load_library",
     "padded",
@@ -80,3 +85,12 @@ __all__ = [
     "supports",
     "validate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`octet.deep_gemm`, which is imported when somebody asks for it."""
+    if name == "deep_gemm":
+        import importlib
+
+        return importlib.import_module("octet.deep_gemm")
+    raise AttributeError(f"module 'octet' has no attribute {name!r}")

@@ -16,17 +16,20 @@ from ._run import run_cpu
 from .errors import InvalidArgument
 
 
-def _run(grouping: str, arrays: dict[str, Any], threads: int, **said: Any) -> Any:
-    key, pointers = _cache.key_of(grouping, arrays, said)
-    if key is not None and not threads:
-        call = _cache.recall(key)
+def run(
+    key: Any, grouping: str, arrays: dict[str, Any], threads: int, **said: Any
+) -> Any:
+    """The call of some arrays, in the order of `_cache.again()`; key: what that said."""
+    place, pointers = _cache.place_of(key)
+    if place is not None:
+        call = _cache.recall(place)
         if call is not None:
-            return call.run(arrays["out"], pointers)
+            return call.run(arrays["out"], pointers, key)
     views = views_of(arrays)
     if any(x.on_device for x in views.values()):
         if threads:
             raise refusal("threads", threads, "must be 0 for arrays on a device")
-        return cuda.run_arrays(grouping, arrays, views, key, **said)
+        return cuda.run_arrays(grouping, arrays, views, place, **said)
     problem = problem_of(grouping, views, **said)
     args = fill(problem, arrays, views)
     run_cpu(plan(problem), args, threads)
@@ -70,11 +73,18 @@ def gemm(
     Raises InvalidArgument, with one sentence, for arrays that do not fit together, have a wrong
     dtype, are not contiguous in K, are read-only where written, or overlap.
     """
+    head = ("gemm", dtype, out_dtype, granularity, split, batch_invariant)
+    key = None
+    if not threads:
+        more = () if c is None and bias is None else (c, bias)
+        done, key = _cache.again(head, a, b, sfa, sfb, out, more)
+        if done is not None:
+            return done
     arrays = {"a": a, "b": b, "sfa": sfa, "sfb": sfb, "out": out, "c": c, "bias": bias}
     batched = 3 in (len(getattr(a, "shape", ())), len(getattr(b, "shape", ())))
-    return _run(
-        "batched" if batched else "dense", arrays, threads, dtype=dtype, out_dtype=out_dtype,
-        granularity=granularity, split=split, batch_invariant=batch_invariant,
+    return run(
+        key, "batched" if batched else "dense", arrays, threads, dtype=dtype,
+        out_dtype=out_dtype, granularity=granularity, split=split, batch_invariant=batch_invariant,
     )  # fmt: skip
 
 
@@ -216,17 +226,27 @@ def gemm_kgrouped(
 
 # `more` of the grouped forms, besides c and bias; in one order, for the key of a call.
 _OPTIONS = {"granularity": None, "split": 0, "batch_invariant": False, "expected_m": None}
+_DEFAULTS = tuple(_OPTIONS.values())
 
 
 def _grouped(
     grouping: str, a: Any, b: Any, sfa: Any, sfb: Any, out: Any, metadata: dict[str, Any],
     more: dict[str, Any], threads: int, **said: Any,
 ) -> Any:  # fmt: skip
-    for name in more:
-        if name not in ("c", "bias", *_OPTIONS):
-            known = ", ".join(("c", "bias", *_OPTIONS))
-            raise TypeError(f"unexpected argument {name!r}: must be one of {known}")
-    arrays = {"a": a, "b": b, "sfa": sfa, "sfb": sfb, "out": out, **metadata}
-    arrays.update(c=more.get("c"), bias=more.get("bias"))
-    options = {name: more.get(name, default) for name, default in _OPTIONS.items()}
-    return _run(grouping, arrays, threads, **options, **said)
+    options, values, c, bias = _OPTIONS, _DEFAULTS, None, None
+    if more:
+        for name in more:
+            if name not in ("c", "bias", *_OPTIONS):
+                known = ", ".join(("c", "bias", *_OPTIONS))
+                raise TypeError(f"unexpected argument {name!r}: must be one of {known}")
+        options = {name: more.get(name, default) for name, default in _OPTIONS.items()}
+        values, c, bias = tuple(options.values()), more.get("c"), more.get("bias")
+    head = (grouping, values, *said.values())
+    key = None
+    if not threads:
+        others = (c, bias) if more else ()
+        done, key = _cache.again(head, a, b, sfa, sfb, out, (*metadata.values(), *others))
+        if done is not None:
+            return done
+    arrays = {"a": a, "b": b, "sfa": sfa, "sfb": sfb, "out": out, **metadata, "c": c, "bias": bias}
+    return run(key, grouping, arrays, threads, **options, **said)

@@ -73,12 +73,13 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "octet_cuda_context_destroy": (None, [c_void_p]),
     "octet_cuda_context_device": (c_int32, [c_void_p, _DEVICE]),
     "octet_cuda_prepare": (c_int32, [c_void_p, _PLAN, c_int32]),
-    "octet_cuda_bind": (c_int32, [c_void_p, _PLAN, _ARGS, _HANDLE_OUT]),
+    # Arguments come as a struct or, on the short way, as bytes that hold one.
+    "octet_cuda_bind": (c_int32, [c_void_p, _PLAN, c_void_p, _HANDLE_OUT]),
     "octet_cuda_rebind": (c_int32, [c_void_p, c_void_p, _ARGS]),
     "octet_cuda_bound_destroy": (None, [c_void_p]),
     "octet_cuda_run_bound": (c_int32, [c_void_p, c_void_p, c_void_p]),
     "octet_cuda_run": (c_int32, [c_void_p, _PLAN, _ARGS, c_void_p]),
-    "octet_cuda_gemm": (c_int32, [c_void_p, _PROBLEM, _ARGS, c_void_p]),
+    "octet_cuda_gemm": (c_int32, [c_void_p, _PROBLEM, c_void_p, c_void_p]),
 }  # fmt: skip
 
 _lock = threading.Lock()

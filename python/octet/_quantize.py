@@ -1,13 +1,18 @@
-"""FP32, BF16 or FP16 arrays to codes and scales, and back, as docs/numerics.md section 3 says."""
+"""FP32, BF16 or FP16 arrays to codes and scales, and back, as docs/numerics.md section 3 says.
+
+Arrays in host memory go to the library; PyTorch tensors on a device are computed by PyTorch's own
+operations (_quantize_torch.py), which give the same bits.
+"""
 
 from __future__ import annotations
 
+import sys
 from ctypes import byref
 from typing import Any
 
 from . import _structs as s
 from ._args import ceil_div, round_up
-from ._arrays import View, numpy_dtype, type_word, view
+from ._arrays import HOST, NATURAL, RAW, View, allocate, is_torch, numpy_dtype, type_word, view
 from ._library import check, lib, refusal
 from ._problem import word_number
 from ._run import int32
@@ -16,11 +21,17 @@ from .errors import InvalidArgument
 _SOURCES = ("f32", "bf16", "f16")
 
 
+def _expect_place(x: View) -> None:
+    if x.on_device and not is_torch(x.owner):
+        raise InvalidArgument(
+            f"{x.name} is on a device: must be in host memory, or a PyTorch tensor"
+        )
+
+
 def _matrix(x: View) -> s.octet_matrix:
     if len(x.shape) != 2:
         raise x.wrong("2 dimensions")
-    if x.on_device:
-        raise InvalidArgument(f"{x.name} is on a device: must be in host memory")
+    _expect_place(x)
     rows, cols = x.shape
     ld, step = x.strides
     if step != 1 or ld < 0:
@@ -50,12 +61,18 @@ class _Shape:
         return (self.lines, k) if self.k_last else (k, self.lines)
 
 
-def _padded(shape: tuple[int, int], dtype: Any, unit: int) -> Any:
-    """An array whose rows start `unit` elements apart, or a multiple; the padding is zero."""
+def _padded(like: View, shape: tuple[int, ...], kind: str, unit: int) -> Any:
+    """Zeros where `like` is, of its framework; rows start `unit` elements apart, or a multiple."""
+    whole = (*shape[:-1], round_up(max(shape[-1], 1), unit))
+    if is_torch(like.owner):
+        torch = sys.modules["torch"]
+        dtype = getattr(torch, NATURAL[kind], None) or getattr(torch, RAW[kind])
+        raw = torch.float32 if kind == "f32" else torch.uint8
+        zeros = torch.zeros(whole, dtype=raw, device=like.owner.device)
+        return zeros.view(dtype)[..., : shape[-1]]
     import numpy
 
-    pitch = round_up(max(shape[1], 1), unit)
-    return numpy.zeros((shape[0], pitch), dtype)[:, : shape[1]]
+    return numpy.zeros(whole, numpy_dtype(kind))[..., : shape[-1]]
 
 
 def _fill(args: s.octet_quantize_args, codes: View, scales: View, shape: _Shape) -> None:
@@ -68,8 +85,7 @@ def _fill(args: s.octet_quantize_args, codes: View, scales: View, shape: _Shape)
         fits_other = scales.shape == shape.scales_of(other)
         hint = f"; this shape is of block={other!r}, say so if it was quantised so"
         raise scales.wrong(str(list(shape.scales)) + (hint if fits_other else ""))
-    if scales.on_device:
-        raise InvalidArgument("scales is on a device: must be in host memory")
+    _expect_place(scales)
     args.scales = scales.pointer
     args.row_stride, args.k_stride = scales.strides or (0, 0)
 
@@ -103,7 +119,8 @@ def quantize(
 ) -> tuple[Any, Any]:
     """Codes and scales of x [rows,cols], by docs/numerics.md section 3 to the bit.
 
-    x: float32, bfloat16 or float16 in host memory (dtype="bf16" or "f16" reads uint16 so).
+    x: float32, bfloat16 or float16: NumPy, or a PyTorch tensor on any device; what is made is of
+        the same framework, in the same place. dtype="bf16" or "f16" reads uint16 so.
     block: "1x128", one scale for 128 elements along K, or "128x128". axis: 1 if K runs along
         columns, 0 if along rows. transpose: codes are written as the transpose of x; axis=0 with it
         gives the K-contiguous operands of weight gradients.
@@ -119,6 +136,19 @@ def quantize(
     lines counts the axis that is not K, in elements (1x128) or blocks of 128.
     Raises InvalidArgument for wrong dtypes, shapes, strides, read-only or overlapping arrays.
     """
+    return quantize_by(
+        "octet_cpu_quantize", x, block, axis=axis, transpose=transpose, scale_format=scale_format,
+        amax_min=amax_min, scale_order=scale_order, pad_k=pad_k, codes=codes, scales=scales,
+        dtype=dtype, threads=threads,
+    )  # fmt: skip
+
+
+def quantize_by(
+    function: str, x: Any, block: str = "1x128", *, axis: int = 1, transpose: bool = False,
+    scale_format: str = "f32", amax_min: float = 0.0, scale_order: str | None = None,
+    pad_k: bool = False, codes: Any = None, scales: Any = None, dtype: Any = None, threads: int = 0,
+) -> tuple[Any, Any]:  # fmt: skip
+    """`quantize()` by a function of the library."""
     source = view("x", x)
     x_type = source.infer_type(_SOURCES, dtype, "dtype")
     if len(source.shape) != 2:
@@ -138,19 +168,47 @@ def quantize(
         raise refusal("scale_order", scale_order, "must be 'column' or 'row'")
     if codes is None:
         k = round_up(shape.k, 128) if pad_k else shape.k
-        codes = _padded(shape.codes(k), numpy_dtype("e4m3"), 16)
+        codes = _padded(source, shape.codes(k), "e4m3", 16)
     if scales is None:
-        kind = numpy_dtype("ue8m0" if scale_format == "ue8m0" else "f32")
+        kind = "ue8m0" if scale_format == "ue8m0" else "f32"
         lines, blocks = shape.scales
-        scales = _padded((blocks, lines), kind, 4).T if order == "column" else _padded(
-            (lines, blocks), kind, 1)  # fmt: skip
+        scales = _padded(source, (blocks, lines), kind, 4).T if order == "column" else _padded(
+            source, (lines, blocks), kind, 1)  # fmt: skip
     code_view = view("codes", codes).expect_writable()
     scale_view = view("scales", scales).expect_writable()
     if scale_view.shape == ():
         raise scale_view.wrong(str(list(shape.scales)))
     _fill(args, code_view, scale_view, shape)
-    check(lib().octet_cpu_quantize(byref(args)))
+    if _together(source, code_view, scale_view):
+        _check_amax_min(args)
+        from ._quantize_torch import quantize_into
+
+        rows = 1 if block == "1x128" else 128
+        quantize_into(
+            sys.modules["torch"], x, codes, scales, rows, axis, shape.k_last, scale_format,
+            args.amax_min)  # fmt: skip
+    else:
+        check(getattr(lib(), function)(byref(args)))
     return codes, scales
+
+
+def _together(*views: View) -> bool:
+    """Whether arrays are on a device, all on the same one; or a sentence."""
+    first = views[0]
+    for x in views[1:]:
+        if x.device != first.device:
+            where = "in host memory" if first.device == HOST else f"on device {first.device}"
+            raise InvalidArgument(f"{x.name} is elsewhere: must be {where}, as {first.name} is")
+    return first.on_device
+
+
+def _check_amax_min(of: s.octet_quantize_args) -> None:
+    """The library's word on a setting, of an empty matrix: it has no device of its own here."""
+    args = s.octet_quantize_args()
+    lib().octet_quantize_args_init(byref(args))
+    args.amax_min = of.amax_min
+    args.x.ld = args.codes.ld = 1
+    check(lib().octet_cpu_quantize(byref(args)))
 
 
 def dequantize(
@@ -169,8 +227,20 @@ def dequantize(
     codes: float8_e4m3fn or uint8 [rows,cols] (the transpose of the result with transpose=True).
     scales: float32, or float8_e8m0fnu or uint8 for UE8M0, as `quantize()` makes them; of shape []
         for one scale. out: where to write; made when None. out_dtype: "f32" (default), "bf16",
-        "f16", or a dtype that is one; says what an `out` of uint16 holds. block, axis: as in `quantize()`.
+        "f16", or a dtype that is one; says what an `out` of uint16 holds. block, axis, and where
+        arrays may lie: as in `quantize()`.
     """
+    return dequantize_by(
+        "octet_cpu_dequantize", codes, scales, block, axis=axis, transpose=transpose, out=out,
+        out_dtype=out_dtype, threads=threads,
+    )  # fmt: skip
+
+
+def dequantize_by(
+    function: str, codes: Any, scales: Any, block: str = "1x128", *, axis: int = 1,
+    transpose: bool = False, out: Any = None, out_dtype: Any = None, threads: int = 0,
+) -> Any:  # fmt: skip
+    """`dequantize()` by a function of the library."""
     code_view = view("codes", codes)
     scale_view = view("scales", scales)
     if len(code_view.shape) != 2:
@@ -180,9 +250,7 @@ def dequantize(
         kind = type_word(out_dtype) or "f32"
         if not isinstance(kind, str) or kind not in _SOURCES:
             raise refusal("out_dtype", out_dtype, "must be 'f32', 'bf16' or 'f16'")
-        import numpy
-
-        out = numpy.empty(x_shape, numpy_dtype(kind))
+        out = allocate(code_view, kind, tuple(x_shape), False)
     x = view("out", out).expect_writable()
     kind = x.infer_type(_SOURCES, out_dtype, "out_dtype")
     if len(x.shape) != 2:
@@ -191,7 +259,13 @@ def dequantize(
     shape = _Shape(x.shape, block, axis, transpose)
     args = _args(x, kind, shape.block, axis, transpose, scale_format, threads)
     _fill(args, code_view, scale_view, shape)
-    check(lib().octet_cpu_dequantize(byref(args)))
+    if _together(x, code_view, scale_view):
+        from ._quantize_torch import dequantize_into
+
+        rows = 1 if block == "1x128" else 128
+        dequantize_into(sys.modules["torch"], codes, scales, out, rows, axis, shape.k_last)
+    else:
+        check(getattr(lib(), function)(byref(args)))
     return out
 
 
@@ -226,17 +300,14 @@ def _each(
         return quantize(
             x, block, scale_format=scale_format, amax_min=amax_min, dtype=dtype, threads=threads
         )
-    import numpy
-
     groups, rows, k = v.shape
     lines, blocks = (rows if block == "1x128" else ceil_div(rows, 128)), ceil_div(k, 128)
-    codes = numpy.zeros((groups, rows, round_up(max(k, 1), 16)), numpy_dtype("e4m3"))[..., :k]
-    kind = numpy_dtype("ue8m0" if scale_format == "ue8m0" else "f32")
+    codes = _padded(v, (groups, rows, k), "e4m3", 16)
+    kind = "ue8m0" if scale_format == "ue8m0" else "f32"
     if block == "1x128":
-        pitch = round_up(max(lines, 1), 4)
-        scales = numpy.zeros((groups, blocks, pitch), kind)[..., :lines].swapaxes(1, 2)
+        scales = _padded(v, (groups, blocks, lines), kind, 4).swapaxes(1, 2)
     else:
-        scales = numpy.zeros((groups, lines, blocks), kind)
+        scales = _padded(v, (groups, lines, blocks), kind, 1)
     for g in range(groups):
         quantize(
             x[g], block, scale_format=scale_format, amax_min=amax_min, dtype=dtype,

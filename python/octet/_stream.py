@@ -8,20 +8,25 @@ used as if the framework had computed it.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Callable
 
 from ._arrays import View, is_torch
 from ._library import refusal
 from .errors import InvalidArgument
 
 
-def torch_stream(ordinal: int) -> int:
-    """PyTorch's current stream of a device."""
+def raw_stream() -> Callable[[int], int]:
+    """The function that says PyTorch's current stream of a device."""
     torch = sys.modules["torch"]
     raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     if raw is not None:  # what its own compiled code asks: ten times quicker
-        return int(raw(ordinal))
-    return int(torch.cuda.current_stream(ordinal).cuda_stream)
+        return raw  # type: ignore[no-any-return]
+    return lambda ordinal: int(torch.cuda.current_stream(ordinal).cuda_stream)
+
+
+def torch_stream(ordinal: int) -> int:
+    """PyTorch's current stream of a device."""
+    return raw_stream()(ordinal)
 
 
 def handle_of(stream: Any) -> int:

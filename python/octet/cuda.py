@@ -180,11 +180,13 @@ class Context:
         """
         if not isinstance(problem, GemmProblem):
             raise refusal("problem", problem, "must be a GemmProblem")
-        return self._gemm(problem, _arrays(a, b, sfa, sfb, out, arrays), stream).out
+        made = plan(problem, self.device)
+        return self._gemm(problem, made, _arrays(a, b, sfa, sfb, out, arrays), stream).out
 
-    def _gemm(self, problem: GemmProblem, arrays: dict[str, Any], stream: Any) -> Arguments:
-        workspace = plan(problem, self.device).workspace_bytes
-        args, views, handle = self._arguments(problem, workspace, arrays, stream)
+    def _gemm(
+        self, problem: GemmProblem, made: GemmPlan, arrays: dict[str, Any], stream: Any
+    ) -> Arguments:
+        args, views, handle = self._arguments(problem, made.workspace_bytes, arrays, stream)
         check(lib().octet_cuda_gemm(self._handle, byref(problem._raw), byref(args.raw), handle))
         record([x.owner for x in views], stream)
         return args
@@ -282,13 +284,15 @@ def default_context(device: int = 0) -> Context:
 
 
 def run_arrays(
-    grouping: str, arrays: dict[str, Any], views: dict[str, View], key: Any, **said: Any
+    grouping: str, arrays: dict[str, Any], views: dict[str, View], place: Any, **said: Any
 ) -> Any:
-    """`octet.gemm()` of arrays on a device. key: what to remember the call under, or None."""
+    """`octet.gemm()` of arrays on a device. place: what to remember the call under, or None."""
     devices = [x.device for x in views.values() if x.device != ANY_DEVICE]
     context = default_context(devices[0] if devices else 0)
     problem = problem_of(grouping, views, **said)
-    args = context._gemm(problem, {**arrays, **views}, None)
-    if key is not None and not args.raw.workspace:
-        _cache.remember(key, _cache.Call(context, problem, arrays, args))
+    made = plan(problem, context.device)
+    args = context._gemm(problem, made, {**arrays, **views}, None)
+    ours = place is not None and not args.raw.workspace
+    if ours and all(x is None or is_torch(x) for x in arrays.values()):
+        _cache.remember(place, _cache.Call(context, problem, arrays, args, made))
     return args.out

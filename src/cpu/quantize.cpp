@@ -14,8 +14,8 @@
 #include "core/float_types.h"
 #include "core/fp_environment.h"
 #include "core/quantize_shape.h"
-#include "cpu/parallel.h"
 #include "kernel_abi/quantize_formula.h"
+#include "threads/parallel.h"
 
 namespace oct::cpu {
 namespace {
@@ -235,9 +235,10 @@ class Quantizer {
 template <typename Body>
 void for_each_tile(const octet_quantize_args& args, int64_t tiles, Body body) {
   if (tiles <= 0) return;
-  const int workers = static_cast<int>(std::min<int64_t>(thread_count(args.threads), tiles));
+  const int workers =
+      static_cast<int>(std::min<int64_t>(threads::thread_count(args.threads), tiles));
   const std::unique_ptr<Tile[]> scratch(new Tile[static_cast<std::size_t>(workers)]);
-  parallel_workers(workers, [&](int worker) {
+  threads::parallel_workers(workers, [&](int worker) {
     const core::FpEnvironment environment;
     const int64_t last = tiles * (worker + 1) / workers;
     for (int64_t i = tiles * worker / workers; i < last; ++i) body(i, scratch[worker]);

@@ -15,8 +15,8 @@
 #include "core/math.h"
 #include "core/refusals.h"
 #include "cpu/isa.h"
-#include "cpu/parallel.h"
 #include "cpu/tile.h"
+#include "threads/parallel.h"
 
 namespace oct::cpu {
 namespace {
@@ -115,7 +115,8 @@ Status run(const core::Work& work, const Options& options, Report* report) {
   }
 
   const int64_t worthwhile = 1 + cost(work) / kWorthAThread;
-  int workers = static_cast<int>(std::min<int64_t>(thread_count(options.threads), worthwhile));
+  int workers =
+      static_cast<int>(std::min<int64_t>(threads::thread_count(options.threads), worthwhile));
   Cut tiles = cut(work.gemms, workers);
   if (work.zeros.empty()) {
     workers = static_cast<int>(std::clamp<int64_t>(tiles.tiles(), 1, workers));
@@ -134,7 +135,7 @@ Status run(const core::Work& work, const Options& options, Report* report) {
   const std::unique_ptr<char, Free> memory(static_cast<char*>(
       ::operator new (static_cast<std::size_t>(scratch_bytes), std::align_val_t{64})));
   std::atomic<int64_t> next{0};
-  const int threads = parallel_workers(workers, [&](int worker) {
+  const int threads = threads::parallel_workers(workers, [&](int worker) {
     const core::FpEnvironment environment;
     fill_zeros(work.zeros, worker, workers);
     if (work.gemms.empty()) return;

@@ -63,6 +63,8 @@ abi::ElementType element_type(octet_type type) {
 }
 
 // A and B: [k, rows, batch]. A batch stride of 0 (one matrix for all) has no dimension of its own.
+// What L2 fetches from DRAM at a time: pairs of lines, where rows are whole lines. Else the second
+// one is mostly another row's: with single lines problems with such pitches take 0 to 7 % less.
 Tensor operand(const octet_matrix& x, int64_t batches, int tile_rows) {
   const bool batched = batches > 1 && x.group_stride != 0;
   return {TensorType::kUint8,
@@ -72,7 +74,7 @@ Tensor operand(const octet_matrix& x, int64_t batches, int tile_rows) {
           {x.ld, x.group_stride},
           {abi::kBlockK, static_cast<uint32_t>(tile_rows)},
           Swizzle::k128,
-          Promotion::k256};
+          x.ld % 128 != 0 ? Promotion::k128 : Promotion::k256};
 }
 
 bool aligned(const octet_matrix& d, int64_t batches, int64_t bytes, int64_t element) {
@@ -210,7 +212,7 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
     k.sfa_plain = {args.sfa.data, args.sfa.row_stride, args.sfa.k_stride, 0};
     k.sfb = {args.sfb.data, args.sfb.row_stride, args.sfb.k_stride, 0};
   } else if (blocks > 0) {
-    const Tensor a = operand(args.a, a_batches, tile.tile_m / tile.cluster_n);
+    const Tensor a = operand(args.a, a_batches, abi::a_box_rows(tile));
     const Tensor b = operand(args.b, b_batches, tile.tile_n / tile.cluster_m);
     k.a_batch = a.dims[2] > 1;
     k.b_batch = b.dims[2] > 1;
@@ -237,8 +239,7 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
         p.grouping == OCTET_OFFSETS || (p.grouping == OCTET_ALIGNED && p.alignment % 4 != 0);
     if ((rows > 1 && sfa.row_stride != 1) || any_start || !encodable(scales)) {
       k.flags |= abi::kPlainSfa;
-      k.sfa_plain = {sfa.data, sfa.row_stride, sfa.k_stride,
-                     a_batches > 1 ? sfa.group_stride : 0};
+      k.sfa_plain = {sfa.data, sfa.row_stride, sfa.k_stride, a_batches > 1 ? sfa.group_stride : 0};
     } else if (Status s = encode(driver, "tensor map of SFA", scales, k.sfa); !s.ok()) {
       return s;
     }

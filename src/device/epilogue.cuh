@@ -60,9 +60,9 @@ struct HalfQuad {
     }
   }
   static __device__ __forceinline__ void store(uint16_t* to, float4 x) {
-    *reinterpret_cast<uint2*>(to) = kF16 ? make_uint2(ptx::pack_f16(x.x, x.y), ptx::pack_f16(x.z, x.w))
-                                         : make_uint2(ptx::pack_bf16(x.x, x.y),
-                                                      ptx::pack_bf16(x.z, x.w));
+    *reinterpret_cast<uint2*>(to) =
+        kF16 ? make_uint2(ptx::pack_f16(x.x, x.y), ptx::pack_f16(x.z, x.w))
+             : make_uint2(ptx::pack_bf16(x.x, x.y), ptx::pack_bf16(x.z, x.w));
   }
 };
 

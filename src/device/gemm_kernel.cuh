@@ -21,9 +21,9 @@ extern __shared__ __align__(1024) uint8_t shared_memory[];
 template <TileConfig kTile>
 struct RegisterSplit {
   static constexpr int kAtLaunch = 65536 / kTile.ctas_per_sm / kTile.threads() / 8 * 8;
-  static constexpr int kProducer = kTile.grouped     ? 56  // with 40 a producer spills
+  static constexpr int kProducer = kTile.grouped  ? 56  // with 40 a producer spills
                                    : kTile.paired ? 40
-                                                     : 32;
+                                                  : 32;
   static constexpr int kShare =
       (kAtLaunch * (kTile.math_groups() + 1) - kProducer) / kTile.math_groups() / 8 * 8;
   static constexpr int kMath = kShare > 240 ? 240 : kShare;
@@ -129,8 +129,8 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
       swapped_math<kTile>(p, ring, base, rank, warp, lane);
     }
   }
-  // NOTE: this stands outside the roles (and in kernels that have no such stores, too): code after a role's loop inside its branch makes ptxas
-  // drop setmaxnreg silently and spill.
+  // NOTE: this stands outside the roles (and in kernels that have no such stores, too): code after
+  // a role's loop inside its branch makes ptxas drop setmaxnreg silently and spill.
   if (kTile.normal() && warp < kMathWarps) ptx::wait_stores_read<0>();
   // NOTE: a CTA must not leave while a peer still arrives at its barriers.
   if (clustered) {

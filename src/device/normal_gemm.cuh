@@ -47,13 +47,18 @@ struct NormalMath {
   __device__ __forceinline__ NormalMath(const Ring<kTile>& its_ring, MathWarp its_place)
       : ring(its_ring),
         warp(its_place),
-        rows(
-            ptx::descriptor(ring.row_tile(0, 0) + warp.row_group * kRowPieces * 64 * abi::kBlockK)),
+        rows(ptx::descriptor(ring.row_tile(0, 0) + first_row() * abi::kBlockK)),
         cols(ptx::descriptor(ring.col_tile(0, 0) +
                              warp.col_group * kColPieces * kWidth * abi::kBlockK)),
-        sfa(ring.sfa(0, 0) +
-            (warp.row_group * kRowPieces * 64 + warp.quarter * 16 + (warp.lane >> 2)) * 4),
+        sfa(ring.sfa(0, 0) + (first_row() + warp.quarter * 16 + (warp.lane >> 2)) * 4),
         sfb(ring.sfb(0, 0)) {}
+
+  // Rows of the tile before this warpgroup's first piece, and from one of its pieces to the next.
+  static constexpr bool kAlternate = kTile.ragged() && kRowPieces == 2;
+  static constexpr int kRowStep = kAlternate ? kTile.row_groups() * 64 : 64;
+  __device__ __forceinline__ int first_row() const {
+    return warp.row_group * (kAlternate ? 1 : kRowPieces) * 64;
+  }
 
   __device__ __forceinline__ void wait_full() const {
     ptx::mbarrier_wait(ring.full + 8 * place.stage, place.parity);
@@ -75,7 +80,7 @@ struct NormalMath {
 
   // Pieces of the stage at `tiles`.
   __device__ __forceinline__ uint64_t row_piece(uint32_t tiles, int r) const {
-    return rows + (tiles + r * ptx::descriptor_step(64 * abi::kBlockK));
+    return rows + (tiles + r * ptx::descriptor_step(kRowStep * abi::kBlockK));
   }
   __device__ __forceinline__ uint64_t col_piece(uint32_t tiles, int c) const {
     return cols + (tiles + c * ptx::descriptor_step(kWidth * abi::kBlockK));
@@ -85,11 +90,11 @@ struct NormalMath {
     float upper, lower, sfb[3];
   };
   template <int kBlocks>
-  __device__ __forceinline__ PieceScales load_scales(uint32_t scales, int r,
+  __device__ __forceinline__ PieceScales load_scales(uint32_t scales, int row,
                                                      uint32_t sfb_slot) const {
     PieceScales s;
-    s.upper = ptx::load_shared(sfa + scales + r * 256);
-    s.lower = ptx::load_shared(sfa + scales + r * 256 + 32);
+    s.upper = ptx::load_shared(sfa + scales + row * 4);
+    s.lower = ptx::load_shared(sfa + scales + row * 4 + 32);
 #pragma unroll
     for (int i = 0; i < kBlocks; ++i)
       s.sfb[i] = ptx::load_shared(sfb + scales + (sfb_slot + i) * 4);
@@ -121,7 +126,7 @@ struct NormalMath {
         for (int i = 0; i < kPieces; ++i) {
           const int r = i / kColPieces, c = i % kColPieces;
           ptx::multiply_block<kWidth>(product, row_piece(tiles, r), col_piece(tiles, c));
-          const PieceScales s = load_scales<kBlocks>(scales, r, sfb_slot[c]);
+          const PieceScales s = load_scales<kBlocks>(scales, r * kRowStep, sfb_slot[c]);
           if (kPieces == 2 && kFirst && i == 0) early();
           if (kPieces == 2 && is_last && i == 1) late();
           if (i == kPieces - 1 && !is_last) wait_full();
@@ -172,6 +177,78 @@ struct NormalMath {
         retire.template operator()<0>(even);
       }
     }
+  }
+
+  // ---- Ragged tiles (TileConfig::ragged()) that have rows for fewer pieces than they hold.
+
+  // Pieces of this warpgroup's that are live.
+  __device__ __forceinline__ int live_pieces(const Tile<kTile>& at) const {
+    if constexpr (!kTile.ragged()) return kPieces;
+    const int live = live_row_pieces<kTile>(at);
+    return kRowPieces == 1 ? live : (live + 1 - warp.row_group) >> 1;
+  }
+
+  // The one live piece of this warpgroup into acc; early() as in k_loop().
+  template <typename Early>
+  __device__ __forceinline__ void one_piece(float (&acc)[kAcc], int count, Early early) {
+    // Side by side: of the first 64 rows, and of as many columns as a piece has.
+    const int row = kRowPieces == 1 ? -first_row() : 0,
+              col = kRowPieces == 1 ? warp.row_group * kWidth : 0;
+    const uint64_t its_rows = rows + static_cast<int64_t>(row) * (abi::kBlockK / 16),
+                   its_cols = cols + ptx::descriptor_step(col * abi::kBlockK);
+    float product[kAcc];
+    const auto block = [&]<bool kFirst>(bool is_last) {
+      const uint32_t stage = place.stage, tiles = place.tiles, scales = place.scales;
+      place.advance(ring.stages);
+      ptx::multiply_block<kWidth>(product, its_rows + tiles, its_cols + tiles);
+      const PieceScales s = load_scales<1>(scales, row, col / 128);
+      if (kFirst) early();
+      if (!is_last) wait_full();
+      ptx::wgmma_wait<0>();
+      ptx::hold(product);
+      release(stage);
+      if (kFirst) clear(acc);
+      promote_normal<0, kWidth>(acc, product, s.upper, s.lower, s.sfb);
+    };
+    wait_full();
+    int i = 0;
+    block.template operator()<true>(count == ++i);
+#pragma unroll 1
+    for (; i < count; ++i) block.template operator()<false>(i + 1 == count);
+  }
+
+  // Fewer than all pieces of this warpgroup: one, into acc[1], or none.
+  template <typename Early>
+  __device__ __forceinline__ void multiply_ragged(float (&acc)[kPieces][kAcc], int count, int live,
+                                                  Early early) {
+    static_assert(kTile.sets == 1 && 128 % kWidth == 0 && kTile.tile_n % 128 == 0);
+    if (count == 0) return;
+    if (live == 1) return one_piece(acc[1], count, early);
+    early();
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      wait_full();
+      release(place.stage);
+      place.advance(ring.stages);
+    }
+  }
+
+  // Where piece i of this warpgroup lies in the tile. One that is not live lies behind all rows,
+  // where nothing is stored.
+  __device__ __forceinline__ int piece_row(const Tile<kTile>& at, int i) const {
+    if constexpr (kTile.ragged()) {
+      if (live_pieces(at) < kPieces) {
+        return i + 1 < kPieces ? kTile.tile_m : kRowPieces == 1 ? 0 : warp.row_group * 64;
+      }
+      return first_row() + i / kColPieces * kRowStep;
+    }
+    return (warp.row_group * kRowPieces + i / kColPieces) * 64;
+  }
+  __device__ __forceinline__ int piece_col(const Tile<kTile>& at, int i) const {
+    if (kTile.ragged() && kRowPieces == 1 && live_pieces(at) < kPieces) {
+      return warp.row_group * kWidth;
+    }
+    return (warp.col_group * kColPieces + i % kColPieces) * kWidth;
   }
 
   // One K loop for every offset that pieces of this width can start at.
@@ -254,10 +331,9 @@ struct NormalMath {
   template <bool kF16, int kPiece>
   __device__ __forceinline__ void store_piece(const float (&acc)[kAcc], const KernelParams& p,
                                               const Tile<kTile>& at, uint32_t staging) const {
-    constexpr int kRow = kPiece / kColPieces * 64, kCol = kPiece % kColPieces * kWidth;
+    const int row = piece_row(at, kPiece) + warp.quarter * 16, col = piece_col(at, kPiece);
     bool whole = true;  // all 16 rows of the warp's boxes are stored
     if constexpr (kTile.grouped) {
-      const int row = warp.row_group * kRowPieces * 64 + kRow + warp.quarter * 16;
       if (row >= at.listed()) return;
       whole = row + 16 <= at.owned();
     }
@@ -275,8 +351,7 @@ struct NormalMath {
         if (!whole) {
 #pragma unroll 1
           for (int b = group; b < group + kRoom && b < kBoxes; ++b) {
-            store_rows(p, at, at.m0 + warp.row_group * kRowPieces * 64 + kRow + warp.quarter * 16,
-                       at.n0 + warp.col_group * kColPieces * kWidth + kCol + b * kBoxCols,
+            store_rows(p, at, at.m0 + row, at.n0 + col + b * kBoxCols,
                        staging + (b - group) * kBoxBytes);
           }
           continue;
@@ -285,8 +360,7 @@ struct NormalMath {
       if (warp.lane == 0) {
 #pragma unroll
         for (int b = group; b < group + kRoom && b < kBoxes; ++b) {
-          ptx::store_box(p.d, at.n0 + warp.col_group * kColPieces * kWidth + kCol + b * kBoxCols,
-                         at.m0 + warp.row_group * kRowPieces * 64 + kRow + warp.quarter * 16,
+          ptx::store_box(p.d, at.n0 + col + b * kBoxCols, at.m0 + row,
                          kTile.grouped ? at.batch & -p.a_batch : at.batch,
                          staging + (b - group) * kBoxBytes);
         }
@@ -306,11 +380,11 @@ struct NormalMath {
   }
 
   // Corner of unit i of this warp's accumulators, on the tile.
-  __device__ __forceinline__ int unit_row(int i) const {
-    return (warp.row_group * kRowPieces + i / (kColPieces * kWidth / 8)) * 64 + warp.quarter * 16;
+  __device__ __forceinline__ int unit_row(const Tile<kTile>& at, int i) const {
+    return piece_row(at, i / (kWidth / 8)) + warp.quarter * 16;
   }
-  __device__ __forceinline__ int unit_col(int i) const {
-    return warp.col_group * kColPieces * kWidth + i % (kColPieces * kWidth / 8) * 8;
+  __device__ __forceinline__ int unit_col(const Tile<kTile>& at, int i) const {
+    return piece_col(at, i / (kWidth / 8)) + i % (kWidth / 8) * 8;
   }
 };
 
@@ -345,20 +419,29 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
 #pragma unroll
         for (int i = 0; i < Math::kPieces; ++i) math.clear(acc[i]);
       }
-      math.multiply(
-          acc, range.last - range.first, at.n0,
-          [&] {
-            // The second piece of the last tile leaves under the first WGMMA of this one. Where the
-            // next one lies is found out here too: at a tile's start nothing would hide it.
-            if (boxes && tiles.has_before(earlier)) {
-              math.template store_piece<1>(acc, p, earlier, staging);
-            }
-            next = tiles.ahead();
-            asm volatile("" : "+r"(next.m0), "+r"(next.n0), "+r"(next.batch));
-          },
-          [&] {
-            if (boxes) math.template store_piece<0>(acc, p, at, staging);
-          });
+      const auto early = [&] {
+        // The second piece of the last tile leaves under the first WGMMA of this one. Where the
+        // next one lies is found out here too: at a tile's start nothing would hide it.
+        if (boxes && tiles.has_before(earlier)) {
+          math.template store_piece<1>(acc, p, earlier, staging);
+        }
+        next = tiles.ahead();
+        asm volatile("" : "+r"(next.m0), "+r"(next.n0), "+r"(next.batch));
+      };
+      const auto late = [&] {
+        if (boxes) math.template store_piece<0>(acc, p, at, staging);
+      };
+      const int count = range.last - range.first;
+      if constexpr (kTile.ragged()) {
+        const int live = math.live_pieces(at);
+        if (live == Math::kPieces) {
+          math.multiply(acc, count, at.n0, early, late);
+        } else {
+          math.multiply_ragged(acc, count, live, early);
+        }
+      } else {
+        math.multiply(acc, count, at.n0, early, late);
+      }
       if (boxes) {
         // NOTE: known to be the loop's last pass, the compiler moves this behind the loop, and
         // ptxas then drops setmaxnreg silently and spills.
@@ -392,7 +475,7 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
     if (exchanges) {
       if constexpr (kTile.splits_over_cluster()) {
         exchange.template reduce<kUnits>(&acc[0][0], 0, warp, lane, at, last, [&](int i) {
-          return math.unit_row(i) / 16 * Exchange<kTile>::kColUnits + math.unit_col(i) / 8;
+          return math.unit_row(at, i) / 16 * Exchange<kTile>::kColUnits + math.unit_col(at, i) / 8;
         });
       }
     } else if (Math::kPieces == 1 && boxes) {
@@ -401,8 +484,8 @@ __device__ __forceinline__ void normal_math(const KernelParams& p, const Ring<kT
       // NOTE: the warp's staging is shared with store_piece(), but a launch takes one path only.
       write_units<kTile, kUnits>(Writer<kTile>(p, at, lane), &acc[0][0], staging, lane,
                                  [&](int i, int& row, int& col) {
-                                   row = at.m0 + math.unit_row(i);
-                                   col = at.n0 + math.unit_col(i);
+                                   row = at.m0 + math.unit_row(at, i);
+                                   col = at.n0 + math.unit_col(at, i);
                                  });
     }
   }

@@ -31,34 +31,35 @@ class PackedProducer : Producer<kTile> {
     uint32_t issued = 0, landed = 0;
     CPrefetch<kTile> c(p);
     Place landing(0);
-    this->walk([&](const KTileAt& tile) {
-                 at = tile;
-                 if (warp == 0) c.aim(tile, this->lane);
-               },
-               [&](uint32_t stage, int kb) {
-                 const int64_t pitch = int64_t{at.k.last - at.k.first} * abi::kBlockK;
-                 // The group's matrix begins behind those of the columns before it.
-                 const int64_t before = int64_t{at.k.first} * abi::kBlockK;
-                 const int64_t column = int64_t{kb - at.k.first} * abi::kBlockK;
-                 load_rows<kTile.tile_m>(this->ring.row_tile(stage, 0),
-                                         p.k_groups.a + p.m * before + column, pitch, at.m0, p.m);
-                 load_rows<kTile.tile_n>(this->ring.col_tile(stage, 0),
-                                         p.k_groups.b + p.n * before + column, pitch, at.n0, p.n);
-                 load_scales<kTile.tile_m>(this->ring.sfa(stage, 0), p.sfa_plain, kb, at.m0, p.m);
-                 load_scales<kTile.tile_n>(this->ring.sfb(stage, 0), p.sfb, kb, at.n0, p.n);
-                 if (warp == 0) c.step();
-                 ptx::commit_loads();
-                 if (++issued > landed + kAhead) land<kAhead>(landing, landed);
-               },
-               [](uint32_t, int) {},
-               [&](const TileWalk<kTile>& tiles) {
-                 // NOTE: the scheduler lists no tile before math warps have read those before, and
-                 // they wait for what is still under way here.
-                 if (__shfl_sync(~0u, tiles.listed(), 0)) return;
-                 ptx::wait_loads<0>();
+    this->walk(
+        [&](const KTileAt& tile) {
+          at = tile;
+          if (warp == 0) c.aim(tile, this->lane);
+        },
+        [&](uint32_t stage, int kb) {
+          const int64_t pitch = int64_t{at.k.last - at.k.first} * abi::kBlockK;
+          // The group's matrix begins behind those of the columns before it.
+          const int64_t before = int64_t{at.k.first} * abi::kBlockK;
+          const int64_t column = int64_t{kb - at.k.first} * abi::kBlockK;
+          load_rows<kTile.tile_m>(this->ring.row_tile(stage, 0),
+                                  p.k_groups.a + p.m * before + column, pitch, at.m0, p.m);
+          load_rows<kTile.tile_n>(this->ring.col_tile(stage, 0),
+                                  p.k_groups.b + p.n * before + column, pitch, at.n0, p.n);
+          load_scales<kTile.tile_m>(this->ring.sfa(stage, 0), p.sfa_plain, kb, at.m0, p.m);
+          load_scales<kTile.tile_n>(this->ring.sfb(stage, 0), p.sfb, kb, at.n0, p.n);
+          if (warp == 0) c.step();
+          ptx::commit_loads();
+          if (++issued > landed + kAhead) land<kAhead>(landing, landed);
+        },
+        [](uint32_t, int) {},
+        [&](const TileWalk<kTile>& tiles) {
+          // NOTE: the scheduler lists no tile before math warps have read those before, and
+          // they wait for what is still under way here.
+          if (__shfl_sync(~0u, tiles.listed(), 0)) return;
+          ptx::wait_loads<0>();
 #pragma unroll 1
-                 while (landed != issued) land<0>(landing, landed);
-               });
+          while (landed != issued) land<0>(landing, landed);
+        });
     // What is still under way.
     ptx::wait_loads<0>();
 #pragma unroll 1

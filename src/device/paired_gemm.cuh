@@ -3,8 +3,8 @@
 // of normal_gemm.cuh; what differs is here: the promotion, and how D and C pass.
 //
 // TIMELINE of a piece of a K-block in a math warpgroup (warpgroups take turns by themselves)
-//   4 WGMMA, commit | load SFA | wait WGMMA | for every 8 columns: load SFB, 4 products of scales, 4
-//   FMA | after the last piece: release the stage
+//   4 WGMMA, commit | load SFA | wait WGMMA | for every 8 columns: load SFB, 4 products of scales,
+//   4 FMA | after the last piece: release the stage
 #pragma once
 
 #include "device/normal_gemm.cuh"
@@ -78,13 +78,14 @@ struct PairedMath : NormalMath<kTile> {
     }
   }
 
-  // A piece by way of the warp's staging, 16 rows x 32 columns at a time, so that C is read and D is
-  // written in whole lines: from the registers as they are, a load or a store of the warp touches
-  // eight lines and takes as many turns. C is asked for kAhead such chunks before it is added.
+  // A piece by way of the warp's staging, 16 rows x 32 columns at a time, so that C is read and D
+  // is written in whole lines: from the registers as they are, a load or a store of the warp
+  // touches eight lines and takes as many turns. C is asked for kAhead such chunks before it is
+  // added.
   enum class Add { kNone, kMemory, kRing };  // where C comes from
   template <typename Quad, int kPiece, Add kAdd>
   __device__ __forceinline__ void store_quads(const float (&acc)[kAcc], const KernelParams& p,
-                                              const TileAt& at, uint32_t staging) {
+                                              const Tile<kTile>& at, uint32_t staging) {
     constexpr int kUnits = kWidth / 8, kChunks = kWidth / 32,
                   kMost = kTile.packed || kTile.math_groups() == 3 ? 2 : 4,  // registers
         kAhead = kChunks < kMost ? kChunks : kMost;
@@ -92,8 +93,8 @@ struct PairedMath : NormalMath<kTile> {
     static_assert(kWidth % 32 == 0, "a piece is whole chunks");
     const int lane = warp.lane, quad = lane & 7;
     // Of the lane's first four elements, as they are read and written.
-    const int row = at.m0 + this->unit_row(kPiece * kUnits) + (lane >> 3),
-              col = at.n0 + this->unit_col(kPiece * kUnits) + 4 * quad;
+    const int row = at.m0 + this->unit_row(at, kPiece * kUnits) + (lane >> 3),
+              col = at.n0 + this->unit_col(at, kPiece * kUnits) + 4 * quad;
     const int rows = p.m - row, cols = p.n - col;
     const auto there = [&](int chunk, int i) { return 4 * i < rows && 32 * chunk < cols; };
     typename Quad::Word add[kAhead][4];
@@ -101,9 +102,8 @@ struct PairedMath : NormalMath<kTile> {
     const auto ask = [&](int chunk) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        add[chunk % kAhead][i] = there(chunk, i)
-                                     ? Quad::load(c + 4 * i * p.add.ld + 32 * chunk)
-                                     : typename Quad::Word{};
+        add[chunk % kAhead][i] =
+            there(chunk, i) ? Quad::load(c + 4 * i * p.add.ld + 32 * chunk) : typename Quad::Word{};
       }
     };
     if constexpr (kAdd == Add::kMemory) {
@@ -232,7 +232,7 @@ __device__ __forceinline__ void paired_math(const KernelParams& p, const Ring<kT
     if (exchanges) {
       if constexpr (kTile.splits_over_cluster()) {
         exchange.template reduce<kUnits>(&acc[0][0], 0, warp, lane, at, last, [&](int i) {
-          return math.unit_row(i) / 16 * Exchange<kTile>::kColUnits + math.unit_col(i) / 8;
+          return math.unit_row(at, i) / 16 * Exchange<kTile>::kColUnits + math.unit_col(at, i) / 8;
         });
       }
     } else if (p.store == StorePath::kQuads) {
@@ -265,8 +265,8 @@ __device__ __forceinline__ void paired_math(const KernelParams& p, const Ring<kT
     } else {
       write_units<kTile, kUnits>(Writer<kTile>(p, at, lane), &acc[0][0], staging, lane,
                                  [&](int i, int& row, int& col) {
-                                   row = at.m0 + math.unit_row(i);
-                                   col = at.n0 + math.unit_col(i);
+                                   row = at.m0 + math.unit_row(at, i);
+                                   col = at.n0 + math.unit_col(at, i);
                                  });
     }
   }

@@ -158,7 +158,8 @@ class Producer {
   // tile; fill_c(stage, i) for the stages of C behind them; leave(tiles) after it.
   template <typename Aim, typename Fill>
   __device__ __forceinline__ void walk(Aim aim, Fill fill) {
-    walk(aim, fill, [](uint32_t, int) {}, [](const TileWalk<kTile>&) {});
+    walk(
+        aim, fill, [](uint32_t, int) {}, [](const TileWalk<kTile>&) {});
   }
   template <typename Aim, typename Fill, typename FillC>
   __device__ __forceinline__ void walk(Aim aim, Fill fill, FillC fill_c) {
@@ -303,10 +304,12 @@ class ActivationProducer : Producer<kTile> {
     if (p.flags & abi::kDependent) ptx::wait_for_earlier_kernels();
     int m0 = 0, a_batch = 0, sfa_batch = 0;
     TileAt tile{};
+    bool half = false;  // ragged: the tile's second half has no row
     this->walk(
-        [&](const TileAt& at) {
+        [&](const Tile<kTile>& at) {
           if constexpr (abi::c_stages(kTile) > 0) tile = at;
           m0 = at.m0;
+          half = kTile.ragged() && live_row_pieces<kTile>(at) * 128 <= kTile.tile_m;
           a_batch = at.batch & -p.a_batch;
           sfa_batch = at.batch & -p.sfa_batch;
         },
@@ -315,13 +318,19 @@ class ActivationProducer : Producer<kTile> {
           const Ring<kTile>& ring = this->ring;
           const uint32_t full = ring.full + 8 * stage;
           const int blocks = this->blocks_from(kb);
-          ptx::mbarrier_arrive_expect(full, abi::activation_bytes(kTile, blocks, plain));
+          const int missing = half ? blocks * abi::operand_bytes(kTile.tile_m / 2) : 0;
+          ptx::mbarrier_arrive_expect(full, abi::activation_bytes(kTile, blocks, plain) - missing);
 #pragma unroll
           for (int b = 0; b < kTile.blocks; ++b) {
             if (b >= blocks) break;
             const uint32_t to = kTile.normal() ? ring.row_tile(stage, b) : ring.col_tile(stage, b);
             this->template load_tile<kTile.tile_m, kTile.cluster_n>(to, p.a, kb + b, m0, a_batch,
                                                                     full);
+            if (kTile.ragged() && !half) {
+              constexpr int kHalf = kTile.tile_m / 2;
+              ptx::copy_box(to + kHalf * abi::kBlockK, p.a, (kb + b) * abi::kBlockK, m0 + kHalf,
+                            a_batch, full);
+            }
           }
           if (!plain) ptx::copy_box(ring.sfa(stage, 0), p.sfa, m0, kb, sfa_batch, full);
         },
@@ -339,8 +348,8 @@ class ActivationProducer : Producer<kTile> {
       const uint32_t full = this->ring.full + 8 * stage;
       const int piece = i / kPerPiece;
       const int row = at.m0 + piece / kTile.col_pieces() * 64,
-                col = at.n0 + piece % kTile.col_pieces() * kTile.piece_cols() +
-                      i % kPerPiece * kCols;
+                col =
+                    at.n0 + piece % kTile.col_pieces() * kTile.piece_cols() + i % kPerPiece * kCols;
       ptx::mbarrier_arrive_expect(full, kTile.row_groups() * kBytes);
 #pragma unroll
       for (int g = 0; g < kTile.row_groups(); ++g) {

@@ -1,11 +1,11 @@
 // The scheduler warp of a grouped kernel: reads grouping metadata, finds this CTA's tiles and lists
-// them for the other roles. It also writes the zeros that a contiguous problem wants in rows whose
-// whole tile belongs to nobody: such tiles are never listed, so that they cost neither loads nor
-// arithmetic.
+// them for the other roles. It also writes the zeros that a contiguous problem wants in padding
+// behind a group's last row: tiles that belong to nobody are never listed, so that they cost
+// neither loads nor arithmetic, and rows behind the last one are not the math warps' business.
 #pragma once
 
 #include "device/tile_walk.cuh"
-#include "kernel_abi/group_order.h"
+#include "kernel_abi/balanced_walk.h"
 
 namespace oct::device {
 
@@ -21,6 +21,10 @@ struct DeviceWarp {
   __device__ __forceinline__ int32_t mine(int32_t x, int) const { return x; }
   __device__ __forceinline__ int32_t at(int32_t x, int lane) const {
     return __shfl_sync(~0u, x, lane);
+  }
+  __device__ __forceinline__ int32_t least(int32_t x) const { return __reduce_min_sync(~0u, x); }
+  __device__ __forceinline__ uint32_t any_bits(int32_t x) const {
+    return __reduce_or_sync(~0u, static_cast<uint32_t>(x));
   }
   template <typename F>
   __device__ __forceinline__ uint32_t ballot(F f) const {
@@ -57,28 +61,37 @@ class Scheduler {
   __device__ __forceinline__ void run() {
     // NOTE: metadata may be written by the kernel before this one.
     if (p.flags & abi::kDependent) ptx::wait_for_earlier_kernels();
-    abi::GroupWalk<kTile, DeviceWarp> walk(p.groups, {lane});
     const bool by_index = p.groups.kind == abi::GroupKind::kIndex;
-    uint32_t unit = first_unit();
-    bool more = true;
-#pragma unroll 1
-    while (more) {
-      abi::GroupTile t = walk.find(unit);
-      unit += unit_step();
-      more = t.group >= 0;
-      if (more) {
-        t.row_end = min(t.row_end, t.tile_end);
-        if (by_index && !abi::look_at_rows<kTile>(p.groups, DeviceWarp{lane}, t)) {
-          if (p.groups.zeros) fill_zeros(t.m0, t.tile_end, t.n0, min(t.n0 + kTile.tile_n, p.n));
-          continue;
-        }
-      }
-      pass_on(t);
+    if (kTile.ragged() && p.k_blocks >= abi::kLeastBalancedBlocks &&
+        unit_step() <= abi::kMostBalancedCtas) {
+      abi::BalancedWalk<kTile, DeviceWarp> walk(p.groups, {lane}, first_unit(), unit_step());
+      list_all([&] { return walk.next(); }, by_index);
+    } else {
+      abi::GroupWalk<kTile, DeviceWarp> walk(p.groups, {lane});
+      uint32_t unit = first_unit() - unit_step();
+      list_all([&] { return walk.find(unit += unit_step()); }, by_index);
     }
     if (by_index && p.groups.zeros) fill_ownerless();
   }
 
  private:
+  template <typename Next>
+  __device__ __forceinline__ void list_all(Next next, bool by_index) {
+    bool more = true;
+#pragma unroll 1
+    while (more) {
+      abi::GroupTile t = next();
+      more = t.group >= 0;
+      const int end = t.tile_end;
+      t.row_end = min(t.row_end, t.tile_end);
+      if (!more || !by_index || abi::look_at_rows<kTile>(p.groups, DeviceWarp{lane}, t)) pass_on(t);
+      // Padding behind the group's last row of the tile: the math warps need not know of it.
+      if (more && by_index && p.groups.zeros) {
+        fill_zeros(t.tile_end, end, t.n0, min(t.n0 + kTile.tile_n, p.n));
+      }
+    }
+  }
+
   __device__ __forceinline__ void pass_on(const abi::GroupTile& t) {
     const uint32_t place = count % abi::kTilePlaces, round = count / abi::kTilePlaces;
     ++count;
@@ -159,10 +172,9 @@ class KScheduler {
     ++count;
     if (round > 0) ptx::mbarrier_wait(list.empty_of(place), (round - 1) & 1);
     if (lane == 0) {
-      ptx::store_shared_u4(
-          list.tile_of(place),
-          make_uint4(static_cast<uint32_t>(at.m0), static_cast<uint32_t>(at.n0),
-                     static_cast<uint32_t>(at.batch), 0));
+      ptx::store_shared_u4(list.tile_of(place),
+                           make_uint4(static_cast<uint32_t>(at.m0), static_cast<uint32_t>(at.n0),
+                                      static_cast<uint32_t>(at.batch), 0));
       ptx::store_shared_u2(list.tile_of(place) + 16,
                            make_uint2(static_cast<uint32_t>(first), static_cast<uint32_t>(last)));
       ptx::mbarrier_arrive(list.full_of(place));

@@ -136,8 +136,7 @@ class TileWalk<kTile, true> {
   // Whether ahead() would not wait.
   __device__ __forceinline__ bool listed() const {
     const TileList<kTile> list(p, base);
-    return ptx::mbarrier_test(list.full_of(count % abi::kTilePlaces),
-                              count / abi::kTilePlaces & 1);
+    return ptx::mbarrier_test(list.full_of(count % abi::kTilePlaces), count / abi::kTilePlaces & 1);
   }
   __device__ __forceinline__ bool last() const { return false; }  // asked for clusters alone
   __device__ __forceinline__ bool last(const Tile& next) const { return next.batch < 0; }
@@ -155,6 +154,14 @@ class TileWalk<kTile, true> {
 
 template <TileConfig kTile>
 using Tile = typename TileWalk<kTile>::Tile;
+
+// Pieces of 64 rows that the tile has rows for; ragged tiles (TileConfig::ragged()) may have fewer
+// than others.
+template <TileConfig kTile>
+__device__ __forceinline__ int live_row_pieces(const Tile<kTile>& at) {
+  if constexpr (kTile.ragged()) return (at.listed() + 63) >> 6;
+  return kTile.tile_m / 64;
+}
 
 // Whether row m of a tile is stored, and what: its value, zeros, or nothing.
 enum class RowState { kSkip, kZero, kOwned };

@@ -2,10 +2,11 @@
 // grouping metadata: the same code in the scheduler warp of a grouped kernel and in host tests.
 //
 // Metadata is read 32 entities at a time, one a lane: groups, or the blocks of `alignment` rows of
-// a contiguous problem. A prefix sum over their M-tiles says whose a unit of work is; nobody walks
-// groups one after the other, and nobody knows the number of units beforehand: they end where the
-// entities end. Units of a run (a group, or blocks of one group that lie together) follow each
-// other, in bands of M-tiles: M-tiles first, so that CTAs beside each other read the same weights.
+// a contiguous problem; there all blocks of one group that lie together become one. A prefix sum
+// over their M-tiles says whose a unit of work is; nobody walks groups one after the other, and
+// nobody knows the number of units beforehand: they end where the entities end. Units of an entity
+// follow each other, in bands of M-tiles: M-tiles first, so that CTAs beside each other read the
+// same weights.
 //
 // Every value is clamped as src/core/groups.h says, before it becomes a coordinate: whatever the
 // metadata holds, no row has two owners and nothing outside the declared extents is named.
@@ -50,6 +51,10 @@ OCTET_HD inline int population(uint32_t x) {
 }
 OCTET_HD inline int trailing_zeros(uint32_t x) { return population((x & (~x + 1)) - 1); }
 OCTET_HD inline int trailing_ones(uint32_t x) { return trailing_zeros(~x); }
+OCTET_HD inline int leading_zeros(uint32_t x) {
+  for (int shift = 1; shift < 32; shift *= 2) x |= x >> shift;
+  return 32 - population(x);
+}
 
 // One tile. Rows from m0 up to row_end belong to `group`; rows from there up to tile_end have to be
 // looked at one by one (contiguous; else there are none).
@@ -66,8 +71,9 @@ struct GroupTile {
 //   scan_add(x)       sums up to the lane's own   scan_max(x)     likewise
 //   before(x, first)  the value of the lane before, `first` for lane 0
 
-// Contiguous: notes in row_end where the tile's first padding row is. False: no row is the group's.
-// `t` as GroupWalk finds it. Its indices are asked for together: each takes as long as a K-block.
+// Contiguous: notes in row_end where the tile's first padding row is, and in tile_end where its
+// last row of the group ends. False: no row is the group's. `t` as GroupWalk finds it. Its indices
+// are asked for together: each takes as long as a K-block.
 template <TileConfig kTile, typename Warp>
 OCTET_HD bool look_at_rows(const GroupOrder& o, const Warp& warp, GroupTile& t) {
   constexpr int kParts = (kTile.tile_m + 31) / 32;
@@ -79,17 +85,17 @@ OCTET_HD bool look_at_rows(const GroupOrder& o, const Warp& warp, GroupTile& t) 
       return row < t.tile_end ? index[row] : -1;
     });
   }
-  uint32_t any = 0;
-  int32_t owned = 0;
+  int32_t owned = 0, end = 0;
   for (int i = 0; i < kParts; ++i) {
     const uint32_t mask =
         warp.ballot([&](int lane) { return warp.mine(mine[i], lane) == t.group; });
-    any |= mask;
+    if (mask != 0) end = 32 * i + 32 - leading_zeros(mask);
     // Rows up to the first that is not the group's, if all before were.
     if (owned == 32 * i) owned += mask == ~0u ? 32 : trailing_ones(mask);
   }
   t.row_end = t.m0 + owned;
-  return any != 0;
+  t.tile_end = t.m0 + end;
+  return end > 0;
 }
 
 // Contiguous: rows that no tile holds, as pieces of at most this many, for whoever stores zeros
@@ -116,45 +122,43 @@ class GroupWalk {
   // The tile of `unit`; calls must ascend. Its row_end is that of its group or block.
   OCTET_HD GroupTile find(uint32_t unit) {
     while (unit - units_before_ >= chunk_units_) {
-      if (o_.entities - base_ <= 32) return {};
-      units_before_ += chunk_units_;
-      base_ += 32;
-      load();
+      if (!next_chunk()) return {};
     }
     const uint32_t here = unit - units_before_;
-    const int tile = static_cast<int>(o_.across.divide(here));  // a number among the run's tiles
-    int lane = lane_of(tile);
-    int first = tiles_before(lane), last = warp_.at(upto_, lane);
-    if (o_.kind == GroupKind::kIndex) {
-      first = tiles_before(31 - leading_zeros(heads_ & (~0u >> (31 - lane))));
-      const uint32_t later = lane == 31 ? 0 : heads_ & (~0u << (lane + 1));
-      last = later == 0 ? warp_.at(upto_, 31) : tiles_before(trailing_zeros(later));
-    }
-    // Within the run: bands, then columns, then M-tiles.
+    const int lane = lane_of(static_cast<int>(o_.across.divide(here)));
+    const int first = tiles_before(lane), last = warp_.at(upto_, lane);
+    // Within the entity: bands, then columns, then M-tiles.
     const uint32_t in_run = here - static_cast<uint32_t>(first) * o_.across.divisor;
     const uint32_t band = o_.band_units.divide(in_run);
     const uint32_t rest = in_run - band * o_.band_units.divisor;
     const int band_first = first + static_cast<int>(band) * o_.band;
     const uint32_t width = static_cast<uint32_t>(smaller(o_.band, last - band_first));
     const uint32_t n = rest / width;
-    const int m = band_first + static_cast<int>(rest - n * width);
-    lane = lane_of(m);
+    return tile_of(band_first + static_cast<int>(rest - n * width), static_cast<int>(n));
+  }
+
+ protected:
+  // The next 32 entities; false: there are none.
+  OCTET_HD bool next_chunk() {
+    if (o_.entities - base_ <= 32) return false;
+    units_before_ += chunk_units_;
+    base_ += 32;
+    load();
+    return true;
+  }
+  // M-tile `m` of the chunk, at column of tiles `n`.
+  OCTET_HD GroupTile tile_of(int m, int n) const {
+    const int lane = lane_of(m);
     GroupTile t;
     t.m0 = warp_.at(first_row_, lane) + (m - tiles_before(lane)) * kTile.tile_m;
-    t.n0 = static_cast<int32_t>(n) * kTile.tile_n;
+    t.n0 = n * kTile.tile_n;
     t.row_end = warp_.at(last_row_, lane);
     t.tile_end = smaller(t.row_end, t.m0 + kTile.tile_m);
     t.group = o_.kind == GroupKind::kIndex ? warp_.at(carried_, lane) : base_ + lane;
     return t;
   }
-
- private:
   static OCTET_HD int smaller(int x, int y) { return x < y ? x : y; }
   static OCTET_HD int larger(int x, int y) { return x > y ? x : y; }
-  static OCTET_HD int leading_zeros(uint32_t x) {
-    for (int shift = 1; shift < 32; shift *= 2) x |= x >> shift;
-    return 32 - population(x);
-  }
   // The lane whose entity holds M-tile `tile` of the chunk.
   OCTET_HD int lane_of(int tile) const {
     return trailing_zeros(warp_.ballot([&](int lane) { return warp_.mine(upto_, lane) > tile; }));
@@ -190,10 +194,6 @@ class GroupWalk {
           const int64_t row = (int64_t{base_} + lane) * o_.alignment.divisor;
           return static_cast<int32_t>(row < o_.rows ? row : o_.rows);
         });
-        last_row_ = warp_.map([&](int lane) {
-          const int64_t row = int64_t{mine(first_row_, lane)} + o_.alignment.divisor;
-          return static_cast<int32_t>(row < o_.rows ? row : o_.rows);
-        });
         // Its group, or -1.
         carried_ = warp_.map([&](int lane) {
           const int32_t row = mine(first_row_, lane);
@@ -201,9 +201,17 @@ class GroupWalk {
           return group >= 0 && group < o_.groups ? group : -1;
         });
         {
+          // Blocks of one group that lie together are one entity: that of the first.
           const Int other = warp_.before(carried_, -1);
-          heads_ = warp_.ballot(
+          const uint32_t heads = warp_.ballot(
               [&](int lane) { return lane == 0 || mine(carried_, lane) != mine(other, lane); });
+          last_row_ = warp_.map([&](int lane) {
+            if ((heads >> lane & 1) == 0 || mine(carried_, lane) < 0) return mine(first_row_, lane);
+            const uint32_t later = lane == 31 ? 0 : heads & (~uint32_t{0} << (lane + 1));
+            const int blocks = (later == 0 ? 32 : trailing_zeros(later)) - lane;
+            const int64_t row = mine(first_row_, lane) + int64_t{blocks} * o_.alignment.divisor;
+            return static_cast<int32_t>(row < o_.rows ? row : o_.rows);
+          });
         }
         break;
       case GroupKind::kEnds: {
@@ -232,9 +240,7 @@ class GroupWalk {
         break;
       }
     }
-    const bool by_index = o_.kind == GroupKind::kIndex;
     upto_ = warp_.scan_add(warp_.map([&](int lane) {
-      if (by_index && mine(carried_, lane) < 0) return 0;
       const int rows = mine(last_row_, lane) - mine(first_row_, lane);
       return rows / kTile.tile_m + (rows % kTile.tile_m > 0 ? 1 : 0);
     }));
@@ -247,8 +253,6 @@ class GroupWalk {
   uint32_t units_before_ = 0;  // in all chunks before
   uint32_t chunk_units_ = 0;   // in this one
   int32_t start_ = 0;          // where the next chunk's groups start at the earliest
-  uint32_t heads_ = 0;         // contiguous: lanes whose block belongs to another group than the
-                               // block before
   Int first_row_{}, last_row_{};
   Int carried_{};  // contiguous: the block's group
   Int upto_{};     // M-tiles of the chunk up to and with the lane's entity

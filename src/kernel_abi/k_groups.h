@@ -66,9 +66,8 @@ class KGroupWalk {
     if constexpr (kPacked) {
       // In K-blocks, of which there are less than 2^24: 32 of them cannot overflow.
       const int32_t all = g_.total / kBlock;
-      const Int blocks = warp_.map([&](int lane) {
-        return number(g_.counts, int64_t{base_} + lane, g_.total) / kBlock;
-      });
+      const Int blocks = warp_.map(
+          [&](int lane) { return number(g_.counts, int64_t{base_} + lane, g_.total) / kBlock; });
       const Int upto = warp_.scan_add(blocks);
       const int32_t before = next_;
       first_ = warp_.map([&](int lane) {
@@ -82,9 +81,8 @@ class KGroupWalk {
       next_ = before + warp_.at(upto, 31);
       if (next_ > all) next_ = all;
     } else {
-      first_ = warp_.map([&](int lane) {
-        return number(g_.starts, int64_t{base_} + lane, g_.total) / kBlock;
-      });
+      first_ = warp_.map(
+          [&](int lane) { return number(g_.starts, int64_t{base_} + lane, g_.total) / kBlock; });
       length_ = warp_.map([&](int lane) {
         return number(g_.counts, int64_t{base_} + lane, g_.total - mine(first_, lane) * kBlock);
       });

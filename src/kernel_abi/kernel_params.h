@@ -54,7 +54,7 @@ struct KernelParams {
   int32_t cluster_split = 1;  // CTAs of a cluster that share them
   int32_t k_blocks = 0;
   TileOrder order;
-  RangeCut cut;                                     // of k_blocks into `split`
+  RangeCut cut;  // of k_blocks into `split`
   // 1: has a batch dimension, 0: shared by all
   int32_t a_batch = 0, b_batch = 0, sfa_batch = 0, sfb_batch = 0, c_batch = 0;
   int32_t m = 0, n = 0;

@@ -203,11 +203,14 @@ OCTET_HD constexpr int tile_empty_arrivals(const TileConfig& t) {
 // CTA. (That barriers exist, all threads wait for.)
 OCTET_HD constexpr int math_threads(const TileConfig& t) { return 32 * t.math_warps(); }
 
-// Bytes of one stage with `blocks` K-blocks in it: of B (with SFB, where it is a box), and of A with
-// SFA; a box of scales always spans the stage.
+// Bytes of one stage with `blocks` K-blocks in it: of B (with SFB, where it is a box), and of A
+// with SFA; a box of scales always spans the stage.
 OCTET_HD constexpr int weight_bytes(const TileConfig& t, int blocks, bool plain_sfb) {
-  return blocks * operand_bytes(t.tile_n) +
-         (t.paired && !plain_sfb ? t.blocks * t.tile_n * 4 : 0);
+  return blocks * operand_bytes(t.tile_n) + (t.paired && !plain_sfb ? t.blocks * t.tile_n * 4 : 0);
+}
+// A comes in boxes of this many rows; ragged tiles take only as many as they have rows for.
+OCTET_HD constexpr int a_box_rows(const TileConfig& t) {
+  return t.ragged() ? t.tile_m / 2 : t.tile_m / t.cluster_n;
 }
 OCTET_HD constexpr int activation_bytes(const TileConfig& t, int blocks, bool plain_sfa) {
   return blocks * operand_bytes(t.tile_m) + (plain_sfa ? 0 : t.blocks * t.tile_m * 4);

@@ -66,11 +66,9 @@ struct TileConfig {
   OCTET_HD constexpr int groups_per_pipeline() const { return row_groups() * col_groups(); }
   OCTET_HD constexpr int math_groups() const { return groups_per_pipeline() * k_groups; }
   OCTET_HD constexpr int math_warps() const { return 4 * math_groups(); }
-  // The second warpgroup keeps some K-blocks behind the first, so that one adds C and stores D while
-  // the other multiplies.
-  OCTET_HD constexpr bool staggered() const {
-    return paired && !sequential && math_groups() == 2;
-  }
+  // The second warpgroup keeps some K-blocks behind the first, so that one adds C and stores D
+  // while the other multiplies.
+  OCTET_HD constexpr bool staggered() const { return paired && !sequential && math_groups() == 2; }
   // A scheduler warp lists the tiles for the other roles.
   OCTET_HD constexpr bool scheduled() const { return grouped || k_grouped; }
   // A producer warpgroup that gives registers away pays where accumulators are large.
@@ -81,6 +79,13 @@ struct TileConfig {
   }
   OCTET_HD constexpr int threads() const { return 32 * math_warps() + producer_threads(); }
   OCTET_HD constexpr int multicast() const { return cluster_m * cluster_n; }
+  // Grouped, two pieces a warpgroup: pieces of 64 rows that belong to nobody are neither multiplied
+  // nor, where it is half a tile, loaded. Where a warpgroup's pieces lie below each other, the
+  // warpgroups take the live ones in turn; where they lie side by side, both share the one that is
+  // left, a piece of it each.
+  OCTET_HD constexpr bool ragged() const {
+    return grouped && normal() && row_groups() == 2 && pieces() == 2;
+  }
   // FP32 accumulator registers of a thread, the tensor cores' own included.
   OCTET_HD constexpr int accumulators() const {
     return piece_cols() / 2 * (pieces() + sets + (sequential ? 1 : 0));

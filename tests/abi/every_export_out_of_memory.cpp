@@ -14,6 +14,7 @@
 
 #include "octet/octet.h"
 #include "small_gemm.h"
+#include "square_quantize.h"
 
 extern "C" void* __libc_malloc(std::size_t bytes);
 extern "C" void* __libc_calloc(std::size_t count, std::size_t bytes);
@@ -46,6 +47,7 @@ extern "C" void* realloc(void* memory, std::size_t bytes) {
 namespace {
 
 octet_abi::SmallGemm gemm(2.0f);
+octet_abi::SquareQuantize<256> square;
 octet_gemm_problem problem;
 octet_device_spec device;
 octet_gemm_plan plan;
@@ -58,19 +60,11 @@ char text[1 << 16];
 constexpr const char* kTable = "octet tuned table 1\ndevice: h200\nsms: 132\n";
 
 bool prepare() {
-  static float x[256 * 256], scales[2 * 256];
-  static unsigned char codes[256 * 256];
   octet_gemm_args_init(&args);
   gemm.fill(args);
   octet_cpu_options_init(&options);
   options.threads = 3;
-  octet_quantize_args_init(&quantizing);
-  quantizing.x = {x, 256, 256, 256, 0};
-  quantizing.codes = {codes, 256, 256, 256, 0};
-  quantizing.scales = scales;
-  quantizing.row_stride = 1;
-  quantizing.k_stride = 256;
-  quantizing.threads = 3;
+  quantizing = square.args(3);
   return octet_gemm_problem_parse(octet_abi::SmallGemm::text(), &problem) == OCTET_OK &&
          octet_device_preset("cpu", &device) == OCTET_OK &&
          octet_plan_gemm(&problem, &device, &plan) == OCTET_OK &&

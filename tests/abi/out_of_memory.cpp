@@ -7,6 +7,7 @@
 
 #include "octet/octet.h"
 #include "small_gemm.h"
+#include "square_quantize.h"
 
 extern "C" void* __libc_malloc(std::size_t bytes);
 
@@ -47,17 +48,8 @@ int exhaust(const char* what, Call call) {
 }
 
 int quantize() {
-  static float x[512 * 512], scales[4 * 512];
-  static unsigned char codes[512 * 512];
-  for (float& value : x) value = 1.5f;
-  octet_quantize_args args;
-  octet_quantize_args_init(&args);
-  args.x = {x, 512, 512, 512, 0};
-  args.codes = {codes, 512, 512, 512, 0};
-  args.scales = scales;
-  args.row_stride = 1;
-  args.k_stride = 512;
-  args.threads = kThreads;
+  static octet_abi::SquareQuantize<512> square;
+  const octet_quantize_args args = square.args(kThreads);
   return exhaust("quantize", [&] { return octet_cpu_quantize(&args); });
 }
 

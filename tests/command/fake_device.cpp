@@ -51,7 +51,10 @@ void spoil(const octet_cuda_bound& bound) {
     return;
   }
   const int64_t element = bound.plan.problem.d_type == OCTET_F32 ? 4 : 2;
-  const int64_t group = (bound.plan.problem.groups - 1) * d.group_stride;
+  const int32_t grouping = bound.plan.problem.grouping;
+  // Groups of other kinds share one matrix, and their stride leads far outside it.
+  const bool of_its_own = grouping == OCTET_BATCHED || grouping == OCTET_MASKED;
+  const int64_t group = of_its_own ? (bound.plan.problem.groups - 1) * d.group_stride : 0;
   auto* const bytes = static_cast<unsigned char*>(d.data);
   if (mode() == "wrong") bytes[(group + 20 * d.ld + 70) * element] ^= 1;
   if (mode() == "stray") bytes[(group + (d.rows - 1) * d.ld + d.cols) * element + 40] ^= 1;

@@ -5,6 +5,8 @@ import math
 import pathlib
 import struct
 import subprocess
+import sys
+import tempfile
 
 failures = []
 
@@ -15,6 +17,14 @@ def check(right, what, result=None):
         if result is not None:
             said = f": exit code {result.returncode}, {result.stderr.strip()}"
         failures.append(f"{what}{said}")
+
+
+def run_parts(*parts):
+    """Each with the program that the command line names and a folder of its own; the exit code."""
+    for part in parts:
+        with tempfile.TemporaryDirectory() as folder:
+            part(sys.argv[1], pathlib.Path(folder))
+    return finish()
 
 
 def finish():

@@ -12,6 +12,7 @@
 #include "kernel_abi/kernel_table.h"
 #include "plan/candidates.h"
 #include "plan/device_presets.h"
+#include "support/sanitized.h"
 
 namespace oct::golden {
 namespace {
@@ -39,7 +40,13 @@ octet_device_spec h200() {
   return device;
 }
 
-void expect_agreement(const std::vector<GemmRecord>& records) {
+// All of them; under sanitizers, which look at how and not at what is computed, a part.
+void expect_agreement(std::vector<GemmRecord> records) {
+  if (testing_support::kSanitized) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < records.size(); i += 5) records[kept++] = records[i];
+    records.resize(kept);
+  }
   for (const octet_isa isa : {OCTET_ISA_PORTABLE, OCTET_ISA_AVX2, OCTET_ISA_AVX512}) {
     if (!cpu::isa_available(isa)) continue;
     const Compute compute = compute_on_cpu(isa);
@@ -86,7 +93,7 @@ TEST(GoldenProducts, CasesReachEveryKernelAndSplit) {
   const Coverage coverage(file);
   for (const abi::KernelRow& row : abi::kKernels) {
     const abi::TileConfig tile = abi::parse_kernel(row.name);
-    if (tile.grouped) continue;  // dense problems are recorded
+    if (tile.grouped || tile.paired) continue;  // 1D2D dense problems are recorded
     for (int over = 1; over <= plan::kLargestCluster; ++over) {
       if (over > 1 && !tile.splits_over_cluster()) break;
       const auto split = static_cast<uint32_t>(over * tile.k_groups);

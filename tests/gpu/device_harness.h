@@ -1,5 +1,5 @@
-// What tests that compare the device with the processor share: one device, operands copied as a case
-// lays them out in host memory, whole buffers of D compared, counts of what was done.
+// What tests that compare the device with the processor share: one device, operands copied as a
+// case lays them out in host memory, whole buffers of D compared, counts of what was done.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -86,14 +86,16 @@ inline octet_gemm_plan plan_for(const octet_gemm_problem& p, const char* kernel,
   return plan;
 }
 
-inline void fail(const octet_gemm_plan& plan, const HostCase& c, const char* what, const char* why) {
+inline void fail(const octet_gemm_plan& plan, const HostCase& c, const char* what,
+                 const char* why) {
   if (++failures <= 30) {
     std::printf("FAILED: %s: %s sms %d split %d, %s: %s\n", what, plan.kernel, plan.sms, plan.split,
                 c.name().c_str(), why);
   }
 }
 
-inline void wait(cudaStream_t stream, const octet_gemm_plan& plan, const HostCase& c, const char* what) {
+inline void wait(cudaStream_t stream, const octet_gemm_plan& plan, const HostCase& c,
+                 const char* what) {
   const cudaError_t e = cudaStreamSynchronize(stream);
   if (e == cudaSuccess) return;
   fail(plan, c, what, cudaGetErrorString(e));
@@ -127,7 +129,7 @@ inline std::string first_difference(const HostCase& c, const Bytes& got, const B
 }
 
 inline bool compare(const octet_gemm_plan& plan, const HostCase& c, const DeviceOperands& device,
-             const Bytes& want, cudaStream_t stream, const char* what) {
+                    const Bytes& want, cudaStream_t stream, const char* what) {
   wait(stream, plan, c, what);
   Bytes got;
   device.fetch_d(got);
@@ -138,8 +140,9 @@ inline bool compare(const octet_gemm_plan& plan, const HostCase& c, const Device
   return false;
 }
 
-inline bool run_and_compare(const octet_gemm_plan& plan, const HostCase& c, const DeviceOperands& device,
-                     const Bytes& want, cudaStream_t stream, const char* what) {
+inline bool run_and_compare(const octet_gemm_plan& plan, const HostCase& c,
+                            const DeviceOperands& device, const Bytes& want, cudaStream_t stream,
+                            const char* what) {
   device.reset_d();
   if (Status s = context->run(plan, device.args, stream); !s.ok()) {
     fail(plan, c, what, s.message().c_str());

@@ -24,6 +24,7 @@
 #include "cuda/context.h"
 #include "device_case.h"
 #include "kernel_abi/smem_layout.h"
+#include "options.h"
 #include "plan/candidates.h"
 #include "random_cases.h"
 #include "ref/gemm.h"
@@ -198,29 +199,11 @@ int env_exit(const Status& s) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int per_kernel = 60;
-  double most_seconds = 300;
-  uint64_t seed = 20261130;
-  std::string only;
-  bool large = true, small = false, clusters = true;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
-    if (arg == "--problems")
-      per_kernel = std::atoi(value());
-    else if (arg == "--seconds")
-      most_seconds = std::atof(value());
-    else if (arg == "--seed")
-      seed = std::strtoull(value(), nullptr, 10);
-    else if (arg == "--kernel")
-      only = value();
-    else if (arg == "--skip-large")
-      large = false;
-    else if (arg == "--small")
-      small = true;
-    else if (arg == "--no-clusters")
-      clusters = false;
-  }
+  Options options{.problems = 60, .seconds = 300};
+  parse(argc, argv,
+        {"--problems", "--seconds", "--seed", "--kernel", "--skip-large", "--small",
+         "--no-clusters"},
+        options);
   if (Status s = cuda::Context::create(0, context); !s.ok()) return env_exit(s);
   std::printf("%s, driver %d, %d kernels\n", context->device_name(), context->driver_version(),
               abi::kKernelCount);
@@ -228,34 +211,35 @@ int main(int argc, char** argv) {
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  Watchdog whole(static_cast<unsigned>(most_seconds) + 120);
+  Watchdog whole(static_cast<unsigned>(options.seconds) + 120);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   OCT_CUDA(cudaSetDevice(0));
   OCT_CUDA(cudaMalloc(reinterpret_cast<void**>(&result), 16));
   cudaStream_t stream, other;
   OCT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   OCT_CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
-  Arena arena(std::size_t{small ? 256u : 24u << 10} << 20);
-  std::mt19937_64 rng(seed);
+  Arena arena(std::size_t{options.small ? 256u : 24u << 10} << 20);
+  std::mt19937_64 rng(options.seed);
 
   check_reference(arena, stream, rng);
 
   // Every kernel, every split.
   std::map<std::string, int64_t> runs;
   for (const abi::KernelRow& row : abi::kKernels) {
-    if (!only.empty() && std::strstr(row.name, only.c_str()) == nullptr) continue;
+    if (!options.kernel.empty() && std::strstr(row.name, options.kernel.c_str()) == nullptr)
+      continue;
     const abi::TileConfig tile = abi::parse_kernel(row.name);
-    if (tile.grouped) continue;  // grouped_test.cpp
-    if (!clusters && tile.multicast() > 1) continue;
+    if (tile.grouped || tile.paired) continue;  // grouped_test.cpp, wgrad_test.cpp
+    if (!options.clusters && tile.multicast() > 1) continue;
     if (!must(context->load(row.name), row.name)) continue;
     const int64_t before = failures;
-    for (int i = 0; i < per_kernel && seconds() < most_seconds; ++i) {
+    for (int i = 0; i < options.problems && seconds() < options.seconds; ++i) {
       arena.reset();
-      octet_gemm_problem p = random_problem(rng, tile, i, small);
+      octet_gemm_problem p = random_problem(rng, tile, i, options.small);
       int split = tile.sequential ? 1 + static_cast<int>(rng() % 12)
                                   : tile.k_groups * (1 + static_cast<int>(rng() % 8));
-      if (!tile.sequential &&
-          (!clusters || tile.multicast() > 1 || !tile.splits_over_cluster() || rng() % 3 == 0))
+      if (!tile.sequential && (!options.clusters || tile.multicast() > 1 ||
+                               !tile.splits_over_cluster() || rng() % 3 == 0))
         split = tile.k_groups;
       const octet_device_spec& device = context->device_spec();
       for (int t = 0; t < 8 && !plan::serves(tile, p, device, split).ok(); ++t) {
@@ -276,7 +260,7 @@ int main(int argc, char** argv) {
               static_cast<long long>(total_problems), double(total_outputs),
               static_cast<long long>(failures), seconds());
   for (const auto& [name, count] : runs) {
-    if (count < per_kernel / 2)
+    if (count < options.problems / 2)
       std::printf("  only %lld runs of %s\n", static_cast<long long>(count), name.c_str());
   }
   if (failures > 0) return 1;
@@ -288,13 +272,14 @@ int main(int argc, char** argv) {
                 static_cast<long long>(failures), seconds());
     return failures ? 1 : 0;
   };
-  if (small) return finish();
+  if (options.small) return finish();
 
   // Every kernel and every split on long K, launched back to back.
   {
     const int64_t before = total_runs;
     for (const abi::KernelRow& row : abi::kKernels) {
-      if (!only.empty() && std::strstr(row.name, only.c_str()) == nullptr) continue;
+      if (!options.kernel.empty() && std::strstr(row.name, options.kernel.c_str()) == nullptr)
+        continue;
       const abi::TileConfig tile = abi::parse_kernel(row.name);
       arena.reset();
       const octet_gemm_problem p = dense_problem(tile.normal() ? 200 : tile.tile_m - 1, 2112, 7168);
@@ -470,7 +455,7 @@ int main(int argc, char** argv) {
   }
 
   // Large: many outputs, and more than 2^31 of them.
-  if (large) {
+  if (options.large) {
     struct Large {
       const char* kernel;
       int64_t m, n, k;
@@ -481,7 +466,7 @@ int main(int argc, char** argv) {
                            {"normal_m128n128_x2", 9000, 20000, 128},
                            {"swapped_w128t32_o2", 4096, 32768, 128},
                            {"normal_m256n128_cn2", 73728, 36864, 128}}) {
-      if (seconds() > most_seconds) break;
+      if (seconds() > options.seconds) break;
       arena.reset();
       DeviceCase c = make_case(arena, dense_problem(l.m, l.n, l.k), CaseOptions{}, stream);
       must(context->load(l.kernel), l.kernel);

@@ -24,6 +24,7 @@
 #include "core/check.h"
 #include "cuda/context.h"
 #include "device_harness.h"
+#include "options.h"
 #include "plan/candidates.h"
 #include "plan/planner.h"
 
@@ -235,27 +236,15 @@ void planned(int count, uint64_t seed, double until, Arena& arena, cudaStream_t 
 }  // namespace
 
 int main(int argc, char** argv) {
-  int count = 600;
-  double most_seconds = 60;
-  uint64_t seed = 20261130;
-  bool small = false;
-  std::string one;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
-    if (arg == "--problems")
-      count = std::atoi(value());
-    else if (arg == "--seconds")
-      most_seconds = std::atof(value());
-    else if (arg == "--seed")
-      seed = std::strtoull(value(), nullptr, 10);
-    else if (arg == "--kernel")
-      only_kernel = value();
-    else if (arg == "--problem")
-      one = value();
-    else if (arg == "--small")
-      small = true;
-  }
+  Options options{.problems = 600, .seconds = 60};
+  parse(argc, argv, {"--problems", "--seconds", "--seed", "--kernel", "--problem", "--small"},
+        options);
+  only_kernel = options.kernel;
+  const int count = options.problems;
+  const double most_seconds = options.seconds;
+  const uint64_t seed = options.seed;
+  const bool small = options.small;
+  const std::string& one = options.problem;
   if (Status s = cuda::Context::create(0, context); !s.ok()) {
     std::printf("SKIPPED: %s\n", s.message().c_str());
     return 77;

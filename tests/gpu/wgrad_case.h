@@ -1,5 +1,6 @@
-// Random problems with scales on both sides, and their operands, for the device test: dense, batched,
-// K-grouped and packed, with group counts, K and metadata that tiles and pipelines fit badly.
+// Random problems with scales on both sides, and their operands, for the device test: dense,
+// batched, K-grouped and packed, with group counts, K and metadata that tiles and pipelines fit
+// badly.
 #pragma once
 
 #include "core/float_types.h"
@@ -39,8 +40,8 @@ inline octet_gemm_problem random_pair_problem(Random& random) {
   const auto kind = random.between(0, 9);
   p.grouping = kind < 3 ? OCTET_DENSE : kind == 3 ? OCTET_BATCHED : OCTET_K_GROUPED;
   const auto side = [&] {
-    return random.chance(0.5) ? random.pick<int64_t>({1, 8, 63, 64, 65, 127, 128, 129, 133, 200, 256,
-                                                      257, 264, 300, 512})
+    return random.chance(0.5) ? random.pick<int64_t>({1, 8, 63, 64, 65, 127, 128, 129, 133, 200,
+                                                      256, 257, 264, 300, 512})
                               : random.log_uniform(1, 600);
   };
   p.m = side();

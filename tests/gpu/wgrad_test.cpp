@@ -1,7 +1,8 @@
 // Weight gradients (scales on both sides; dense, batched, K-grouped, packed) on the device against
 // the processor, to the bit.
 //
-//   wgrad_test [--problems N] [--seconds S] [--seed X] [--kernel SUBSTRING] [--small] [--skip-large]
+//   wgrad_test [--problems N] [--seconds S] [--seed X] [--kernel SUBSTRING] [--small]
+//   [--skip-large]
 //              [--problem STRING]
 //
 // Random problems (1 to 512 groups, K of 0, 1, 127, 128, 129 and very uneven), each with every
@@ -14,6 +15,7 @@
 #include <cstring>
 
 #include "device_harness.h"
+#include "options.h"
 #include "plan/planner.h"
 #include "wgrad_case.h"
 
@@ -56,16 +58,17 @@ void every_kernel(int count, uint64_t seed, bool spoiled, double until, Arena& a
                   cudaStream_t stream) {
   const char* what = spoiled ? "bad metadata" : "random problems";
   const auto make = [&](uint64_t s) { return make_pair_case(s, spoiled); };
-  random_cases(count, seed, until, what, make, [&](const GroupedCase& c) {
-    all_kernels(c.host, 1, c.want, arena, stream, what);
-  });
+  random_cases(count, seed, until, what, make,
+               [&](const GroupedCase& c) { all_kernels(c.host, 1, c.want, arena, stream, what); });
 }
 
-constexpr const char* kFixed[] = {
-    "dense_m700n1100k1000_1d1d_f32_acc",  "dense_m257n130k2112_1d1d",
-    "kgrouped_g7m300n520k200_f32_acc",    "kgrouped_g5m130n700k300",
-    "kgrouped_g40m70n72k90_f32",          "kgrouped_g6m300n520k256_f32_acc_packed",
-    "batched_g3m200n300k700_1d1d_f32_acc"};
+constexpr const char* kFixed[] = {"dense_m700n1100k1000_1d1d_f32_acc",
+                                  "dense_m257n130k2112_1d1d",
+                                  "kgrouped_g7m300n520k200_f32_acc",
+                                  "kgrouped_g5m130n700k300",
+                                  "kgrouped_g40m70n72k90_f32",
+                                  "kgrouped_g6m300n520k256_f32_acc_packed",
+                                  "batched_g3m200n300k700_1d1d_f32_acc"};
 
 void splits(Arena& arena, cudaStream_t stream) {
   for (const char* text : kFixed) {
@@ -365,29 +368,16 @@ void large(cudaStream_t stream) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int count = 1200;
-  double most_seconds = 60;
-  uint64_t seed = 20261130;
-  bool small = false, with_large = true;
-  std::string one;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
-    if (arg == "--problems")
-      count = std::atoi(value());
-    else if (arg == "--seconds")
-      most_seconds = std::atof(value());
-    else if (arg == "--seed")
-      seed = std::strtoull(value(), nullptr, 10);
-    else if (arg == "--kernel")
-      only_kernel = value();
-    else if (arg == "--problem")
-      one = value();
-    else if (arg == "--small")
-      small = true;
-    else if (arg == "--skip-large")
-      with_large = false;
-  }
+  Options options{.problems = 1200, .seconds = 60};
+  parse(argc, argv,
+        {"--problems", "--seconds", "--seed", "--kernel", "--problem", "--small", "--skip-large"},
+        options);
+  only_kernel = options.kernel;
+  const int count = options.problems;
+  const double most_seconds = options.seconds;
+  const uint64_t seed = options.seed;
+  const bool small = options.small, with_large = options.large;
+  const std::string& one = options.problem;
   if (Status s = cuda::Context::create(0, context); !s.ok()) {
     std::printf("SKIPPED: %s\n", s.message().c_str());
     return 77;

@@ -85,6 +85,12 @@ def must_hold(options, prefix, *more):
     if wanted - there:
         fail(f"not there: {sorted(wanted - there)}")
     # The targets of one build type, and notices of what was compiled in, as the machine has them.
+    # (of CUDA's runtime always, where the command has it and only there)
+    with_runtime = b"cudaErrorCudartUnloading" in (prefix / "bin/octet").read_bytes()
+    if with_runtime != (f"{doc}/third-party/cuda-runtime" in there):
+        fail(f"CUDA's runtime is in the command: {with_runtime}; its notice is the other way round")
+    if b"cudaErrorCudartUnloading" in (prefix / lib / f"liboctet.so.{version}").read_bytes():
+        fail("liboctet holds CUDA's runtime: it speaks to the driver alone")
     unknown = {name for name in there - wanted if not re.fullmatch(
         rf"{lib}/cmake/octet/octet-targets-\w+\.cmake|{doc}/third-party/[\w-]+", name)}
     if unknown:

@@ -4,6 +4,7 @@ OCTET_LIBRARY names the shared library (the default is the release build's); the
 reads no environment.
 """
 
+import gc
 import os
 import pathlib
 import sys
@@ -15,18 +16,22 @@ LIBRARY = os.environ.get("OCTET_LIBRARY", str(ROOT / "build" / "release" / "libo
 sys.path.insert(0, str(ROOT / "python"))
 
 import octet  # noqa: E402
+from octet import _cache, _library, cuda  # noqa: E402
 
 octet.load_library(LIBRARY)
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs an NVIDIA Hopper device and PyTorch")
+    config.addinivalue_line("markers", "torch: needs PyTorch, of whatever kind")
 
 
 def pytest_terminal_summary(terminalreporter):
-    skipped = [r for r in terminalreporter.stats.get("skipped", []) if "gpu" in r.keywords]
-    if skipped:
-        terminalreporter.write_line(f"GPU TESTS SKIPPED: {len(skipped)} ({skipped[0].longrepr[2]})")
+    for mark, what in (("gpu", "GPU"), ("torch", "PYTORCH")):
+        skipped = [r for r in terminalreporter.stats.get("skipped", []) if mark in r.keywords]
+        if skipped:
+            why = skipped[0].longrepr[2]
+            terminalreporter.write_line(f"{what} TESTS SKIPPED: {len(skipped)} ({why})")
 
 
 @pytest.fixture(scope="session")
@@ -35,5 +40,28 @@ def root():
 
 
 @pytest.fixture(scope="session")
-def library():
+def library_file():
     return LIBRARY
+
+
+@pytest.fixture
+def library(monkeypatch):
+    import stand_in
+
+    device = stand_in.Library(_library.lib())
+    monkeypatch.setattr(_library, "_library", device)
+    monkeypatch.setattr(cuda, "_contexts", {})
+    yield device
+    cuda._contexts.clear()
+    _cache._forget()
+    gc.collect()
+    assert not device.alive  # every context and bound object was given back
+
+
+@pytest.fixture
+def current(monkeypatch):
+    import stand_in
+
+    stream = [0x700]
+    monkeypatch.setitem(sys.modules, "torch", stand_in.torch(stream))
+    return stream

@@ -10,7 +10,27 @@ import types
 
 import numpy as np
 
+import octet
 from octet import _structs
+
+RNG = np.random.default_rng(3)
+
+
+def operands(m=5, n=130, k=256):
+    a, sfa = octet.quantize_activations(RNG.standard_normal((m, k), dtype=np.float32))
+    b, sfb = octet.quantize_weights(RNG.standard_normal((n, k), dtype=np.float32))
+    return a, b, sfa, sfb
+
+
+def bits(x):
+    return np.ascontiguousarray(x).view(np.uint8).tobytes()
+
+
+def _struct(args):
+    """Arguments as the library reads them, which are a struct or its bytes."""
+    if isinstance(args, bytes):
+        return ctypes.byref(_structs.octet_gemm_args.from_buffer_copy(args))
+    return args
 
 
 class Library:
@@ -57,12 +77,14 @@ class Library:
         return self._launch(plan, args, "run", stream)
 
     def octet_cuda_gemm(self, context, problem, args, stream):
+        args = _struct(args)
         plan, device = _structs.octet_gemm_plan(), _structs.octet_device_spec()
         self.octet_cuda_context_device(context, ctypes.byref(device))
         code = self.real.octet_plan_gemm(problem, ctypes.byref(device), ctypes.byref(plan))
         return code or self._launch(ctypes.byref(plan), args, "gemm", stream)
 
     def octet_cuda_bind(self, context, plan, args, out):
+        args = _struct(args)
         code = self.real.octet_check(plan, args)
         if code:
             return code
@@ -159,7 +181,9 @@ def torch(current):
         float16=np.float16,
         float32=np.float32,
         uint8="uint8",
+        empty_strided=lambda shape, strides, dtype, device: make(shape, dtype, device, 77),
         empty=lambda shape, dtype, device: make(shape, dtype, device, 77),
         zeros=lambda shape, dtype, device: make(shape, dtype, device, 0),
         _C=types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: current[0]),
+        cuda=types.SimpleNamespace(is_available=lambda: False),
     )

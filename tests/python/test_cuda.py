@@ -1,49 +1,18 @@
 """octet.cuda with a device of our own making (stand_in.py): arguments, streams, lifetimes."""
 
 import gc
-import sys
 import types
 import weakref
 
 import ml_dtypes
 import numpy as np
 import pytest
-from stand_in import Array, Library, Tensor, torch
+from stand_in import RNG, Array, Tensor, bits, operands
 
 import octet
-from octet import _cache, _library, cuda
+from octet import cuda
 
 E4M3, BF16 = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16
-RNG = np.random.default_rng(3)
-
-
-@pytest.fixture
-def library(monkeypatch):
-    stand_in = Library(_library.lib())
-    monkeypatch.setattr(_library, "_library", stand_in)
-    monkeypatch.setattr(cuda, "_contexts", {})
-    yield stand_in
-    cuda._contexts.clear()
-    _cache._calls.clear()
-    gc.collect()
-    assert not stand_in.alive  # every context and bound object was given back
-
-
-@pytest.fixture
-def current(monkeypatch):
-    stream = [0x700]
-    monkeypatch.setitem(sys.modules, "torch", torch(stream))
-    return stream
-
-
-def operands(m=5, n=130, k=256):
-    a, sfa = octet.quantize_activations(RNG.standard_normal((m, k), dtype=np.float32))
-    b, sfb = octet.quantize_weights(RNG.standard_normal((n, k), dtype=np.float32))
-    return a, b, sfa, sfb
-
-
-def bits(x):
-    return np.ascontiguousarray(x).view(np.uint8).tobytes()
 
 
 def on_device(arrays, **more):
@@ -165,55 +134,6 @@ def test_torch_tensors(library, current):
     with pytest.raises(octet.InvalidArgument, match="out is None: must be given with a stream"):
         context.gemm(PROBLEM, *tensors, stream=side)
     assert isinstance(context.gemm(PROBLEM, *tensors, stream=0x800), Tensor)
-
-
-def test_calls_that_lie_alike_are_remembered(library, current, monkeypatch):
-    first, second = operands(), operands()
-    tensors = [Tensor(x) for x in first]
-    watched = weakref.ref(tensors[0])
-    octet.gemm(*tensors)
-    assert len(_cache._calls) == 1
-    del tensors
-    gc.collect()
-    assert watched() is None  # the call is kept, the tensors are not
-    with monkeypatch.context() as patch:
-        patch.setattr(cuda, "run_arrays", None)  # what is remembered takes no detour
-        current[0] = 0x710
-        out = octet.gemm(*[Tensor(x) for x in second])
-        assert bits(out.array) == bits(octet.gemm(*second))
-        assert library.calls[-1] == ("gemm", 0x710)
-        library.refuse = 5
-        with pytest.raises(octet.DeviceError):
-            octet.gemm(*[Tensor(x) for x in second])
-        library.refuse = 0
-    given = Tensor(np.zeros((5, 130), np.float32))
-    for _ in range(2):
-        assert octet.gemm(*[Tensor(x) for x in second], given) is given
-        assert bits(given.array) == bits(octet.gemm(*second, out_dtype="f32"))
-        given.array[:] = 0
-    assert len(_cache._calls) == 2
-    # Anything that is different is another call.
-    for more in (dict(split=2), dict(out_dtype="f32"), dict(bias=Tensor(np.ones(130, "f4"))),
-                 dict(c=Tensor(np.ones((5, 130), "f4")))):  # fmt: skip
-        host = {k: getattr(v, "array", v) for k, v in more.items()}
-        for _ in range(2):
-            out = octet.gemm(*[Tensor(x) for x in second], **more)
-            assert bits(out.array) == bits(octet.gemm(*second, **host))
-    assert len(_cache._calls) == 6
-    wide = np.zeros((5, 512), E4M3)
-    wide[:, :256] = second[0]
-    for x in (wide[:, :256], second[0]):
-        out = octet.gemm(*[Tensor(y) for y in (x, *second[1:])])
-        assert bits(out.array) == bits(octet.gemm(*second))
-    with pytest.raises(octet.InvalidArgument, match="split = .*must be an integer"):
-        octet.gemm(*[Tensor(x) for x in second], split=[])
-
-
-def test_remembering_has_an_end(library, current, monkeypatch):
-    monkeypatch.setattr(_cache, "_MOST", 3)
-    for m in range(1, 9):
-        octet.gemm(*[Tensor(x) for x in operands(m)])
-        assert 1 <= len(_cache._calls) <= 3
 
 
 def test_torch_tensors_on_the_cpu(current):

@@ -117,24 +117,25 @@ def test_import_opens_nothing_and_is_quick(root):
     assert best < 0.05
 
 
-def test_using_it_needs_no_numpy_and_touches_no_driver(root, library):
+def test_using_it_needs_no_numpy_and_touches_no_driver(root, library_file):
     code = (
         "import sys; sys.modules['numpy'] = None\n"
-        f"import octet; octet.load_library({library!r})\n"
+        f"import octet; octet.load_library({library_file!r})\n"
         "octet.plan('dense_m64n7168k2048', 'h200')\n"
         "assert 'libcuda' not in open('/proc/self/maps').read()"
     )
     assert python(root, code).stderr == ""
 
 
-def test_absent_library_is_one_sentence(root, library):
+def test_absent_library_is_one_sentence(root, library_file):
     # From a copy, which has no library beside it whatever was built in the tree.
     code = (
         "import octet\n"
         "try: octet.plan('dense_m1n1k1')\n"
         "except octet.LibraryNotFound as e: print(e)"
     )
-    done = python(root, code, LD_LIBRARY_PATH=os.path.dirname(library), OCTET_LIBRARY=library)
+    elsewhere = os.path.dirname(library_file)
+    done = python(root, code, LD_LIBRARY_PATH=elsewhere, OCTET_LIBRARY=library_file)
     if (root / "python/octet/liboctet.so").exists():
         pytest.skip("a library lies beside the package")
     assert done.stdout.endswith(
@@ -143,9 +144,9 @@ def test_absent_library_is_one_sentence(root, library):
     ), done.stderr
 
 
-def test_load_library_refuses_another_file(tmp_path, library):
-    assert octet.load_library() == os.path.realpath(library)
-    assert octet.load_library(library) == os.path.realpath(library)
+def test_load_library_refuses_another_file(tmp_path, library_file):
+    assert octet.load_library() == os.path.realpath(library_file)
+    assert octet.load_library(library_file) == os.path.realpath(library_file)
     with pytest.raises(octet.LibraryNotFound, match="is open already, and a process has one"):
         octet.load_library(tmp_path / "liboctet.so")
 

@@ -12,7 +12,7 @@ import pytest
 
 import octet
 
-PUBLIC = [octet, octet.cpu, octet.cuda, octet.ref, octet.errors]
+PUBLIC = [octet, octet.cpu, octet.cuda, octet.ref, octet.groups, octet.errors]
 
 
 def test_types_are_strict(root):
@@ -76,7 +76,7 @@ def test_wheel(root, tmp_path):
     assert re.fullmatch(r"octet_gemm-[\d.]+-py3-none-linux_\w+\.whl", wheel.name)
     assert wheel.name.split("-")[1] == octet.__version__
     names = zipfile.ZipFile(wheel).namelist()
-    ours = {f"octet/{p.name}" for p in (root / "python/octet").iterdir() if p.suffix == ".py"}
+    ours = {p.relative_to(root / "python").as_posix() for p in (root / "python").rglob("*.py")}
     inside = {n for n in names if n.startswith("octet/")}
     assert inside == ours | {"octet/py.typed", "octet/liboctet.so"}
     where = tmp_path / "installed"

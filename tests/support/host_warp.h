@@ -25,6 +25,12 @@ struct HostWarp {
     for (int lane = 0; lane < 32; ++lane) mask |= f(lane) ? uint32_t{1} << lane : 0;
     return mask;
   }
+  int32_t least(const Int& x) const { return *std::min_element(x.begin(), x.end()); }
+  uint32_t any_bits(const Int& x) const {
+    uint32_t bits = 0;
+    for (const int32_t lane : x) bits |= static_cast<uint32_t>(lane);
+    return bits;
+  }
   Int before(const Int& x, int32_t first) const {
     return map([&](int lane) { return lane == 0 ? first : mine(x, lane - 1); });
   }

@@ -12,12 +12,13 @@
 #include <gtest/gtest.h>
 
 #include "core/math.h"
-#include "kernel_abi/group_order.h"
+#include "kernel_abi/balanced_walk.h"
 #include "kernel_launches.h"
 #include "support/host_case.h"
 #include "support/host_warp.h"
 #include "support/ownership.h"
 #include "support/random.h"
+#include "support/sanitized.h"
 
 namespace oct::abi {
 namespace {
@@ -25,6 +26,7 @@ namespace {
 using core::ceil_div;
 using kernel_launches::h200;
 using testing_support::HostWarp;
+using testing_support::kSanitized;
 using testing_support::Random;
 
 struct Metadata {
@@ -46,23 +48,28 @@ octet_gemm_args args_of(const octet_gemm_problem& p, const Metadata& m, int64_t 
 struct Visit {
   int64_t buffer, first, last;
   int32_t n0, group;
-  int64_t owned = 0;
+  int64_t owned = 0, listed = 0;  // listed: up to and with the last that is the group's
   bool dead = false;
 };
 
-// All tiles that `ctas` schedulers list, each by itself as on the device.
+// All tiles that `ctas` schedulers list, each by itself as on the device; `balanced`: in the order
+// of BalancedWalk.
 template <TileConfig kTile>
-std::vector<Visit> walk(const octet_gemm_problem& p, const GroupOrder& order, int ctas) {
+std::vector<Visit> walk(const octet_gemm_problem& p, const GroupOrder& order, int ctas,
+                        bool balanced = false) {
   std::vector<Visit> visits;
   for (int cta = 0; cta < ctas; ++cta) {
     GroupWalk<kTile, HostWarp> scheduler(order, HostWarp{});
+    BalancedWalk<kTile, HostWarp> fair(order, HostWarp{}, static_cast<uint32_t>(cta),
+                                       static_cast<uint32_t>(ctas));
     for (auto unit = static_cast<uint32_t>(cta);; unit += static_cast<uint32_t>(ctas)) {
-      GroupTile t = scheduler.find(unit);
+      GroupTile t = balanced ? fair.next() : scheduler.find(unit);
       if (t.group < 0) break;
       Visit x{p.grouping == OCTET_MASKED ? t.group : 0, t.m0, t.tile_end, t.n0, t.group};
       if (p.grouping == OCTET_CONTIGUOUS) {
         x.dead = !look_at_rows<kTile>(order, HostWarp{}, t);
         x.owned = t.row_end - t.m0;
+        x.listed = t.tile_end - t.m0;
       }
       visits.push_back(x);
     }
@@ -77,15 +84,17 @@ std::string check_padding(const GroupOrder& order, int64_t rows, const std::vect
   std::vector<int> times(static_cast<std::size_t>(rows), 0);
   for (const Visit& x : visits) {
     bool any = false;
-    int64_t owned = 0;
+    int64_t owned = 0, listed = 0;
     for (int64_t r = x.first; r < x.last; ++r) {
       const bool own = owners[static_cast<std::size_t>(r)] == x.group;
       any |= own;
+      if (own) listed = r + 1 - x.first;
       if (own && owned == r - x.first) ++owned;
       if (x.n0 == 0) ++times[static_cast<std::size_t>(r)];
     }
     if (x.dead == any) return "a tile that is dead and is not";
     if (x.owned != owned) return "a first padding row that is another";
+    if (x.listed != listed) return "a last row of the group that is another";
   }
   for (int32_t i = 0; i < ownerless_pieces(order); ++i) {
     const int32_t row = i * kOwnerlessRows;
@@ -103,11 +112,11 @@ std::string check_padding(const GroupOrder& order, int64_t rows, const std::vect
 // Empty, or what is wrong.
 template <TileConfig kTile>
 std::string check(const octet_gemm_problem& p, const octet_gemm_args& args,
-                  const std::vector<int64_t>& owners, int ctas) {
+                  const std::vector<int64_t>& owners, int ctas, bool balanced = false) {
   const int64_t rows = args.a.rows;
   const kernel_launches::Variant v{"", kTile, 1};
   const GroupOrder order = kernel_launches::group_order(v, p, args);
-  const std::vector<Visit> visits = walk<kTile>(p, order, ctas);
+  const std::vector<Visit> visits = walk<kTile>(p, order, ctas, balanced);
   const int64_t across = ceil_div(p.n, kTile.tile_n);
   if (static_cast<int64_t>(visits.size()) > plan::most_grouped_tiles(kTile, p, rows)) {
     return "more tiles than the launcher counts on";
@@ -155,6 +164,8 @@ std::string check_all(const octet_gemm_problem& p, const Metadata& m, int64_t ro
   const std::vector<int64_t> owners = testing_support::row_owners(p, args);
   std::string wrong = check<parse_kernel("normal_m256n128_g")>(p, args, owners, ctas);
   if (wrong.empty()) wrong = check<parse_kernel("normal_m128n256_g")>(p, args, owners, ctas);
+  if (wrong.empty()) wrong = check<parse_kernel("normal_m256n128_g")>(p, args, owners, ctas, true);
+  if (wrong.empty()) wrong = check<parse_kernel("normal_m128n256_g")>(p, args, owners, ctas, true);
   if (wrong.empty()) wrong = check<parse_kernel("normal_m64n256_g")>(p, args, owners, ctas);
   if (wrong.empty()) wrong = check<parse_kernel("swapped_w256t64_g")>(p, args, owners, ctas);
   if (wrong.empty()) wrong = check<parse_kernel("swapped_w128t32_o2_g")>(p, args, owners, ctas);
@@ -234,7 +245,8 @@ Case draw(Random& random, bool spoiled) {
   return c;
 }
 
-void check_random(bool spoiled, int count) {
+void check_random(bool spoiled) {
+  const int count = kSanitized ? 40 : 200;
   Random random(spoiled ? 2 : 1);
   std::map<int, int> kinds;
   for (int i = 0; i < count; ++i) {
@@ -243,12 +255,13 @@ void check_random(bool spoiled, int count) {
     ASSERT_EQ(check_all(c.p, c.metadata, c.rows, c.ctas), "")
         << core::to_string(c.p) << ", case " << i << ", " << c.ctas << " CTAs";
   }
-  for (int kind = OCTET_CONTIGUOUS; kind <= OCTET_MASKED; ++kind) EXPECT_GT(kinds[kind], count / 8);
+  for (int kind = OCTET_CONTIGUOUS; kind <= OCTET_MASKED; ++kind)
+    EXPECT_GT(kinds[kind], count / 16);
 }
 
-TEST(KernelAbiGroupOrder, EveryOwnedRowOnceAndNoOther) { check_random(false, 200); }
+TEST(KernelAbiGroupOrder, EveryOwnedRowOnceAndNoOther) { check_random(false); }
 
-TEST(KernelAbiGroupOrder, BadMetadataIsClampedAsTheProcessorDoes) { check_random(true, 200); }
+TEST(KernelAbiGroupOrder, BadMetadataIsClampedAsTheProcessorDoes) { check_random(true); }
 
 TEST(KernelAbiGroupOrder, ThousandsOfGroups) {
   Case c;
@@ -295,6 +308,54 @@ TEST(KernelAbiGroupOrder, MTilesFollowEachOtherWithinABand) {
   EXPECT_EQ(at[6 + 16], std::pair(384, 256));             // the band's second column
   EXPECT_EQ(at[6 + 32], std::pair(384 + 128 * 16, 0));    // the second band
   EXPECT_EQ(at[6 + 34], std::pair(384 + 128 * 16, 256));  // two tiles wide
+}
+
+// Groups of 320 rows are a whole tile and one of a single piece: dealt out in turn, 132 CTAs would
+// get the one kind or the other; as it is, none is busy for longer than another by more than a
+// tile.
+TEST(KernelAbiGroupOrder, TilesOfFewRowsAreDealtOutEvenly) {
+  constexpr TileConfig kTile = parse_kernel("normal_m256n128_g");
+  constexpr int kGroups = 32, kCtas = 132, kRows = 320, kPadded = 384;
+  for (const octet_grouping grouping : {OCTET_OFFSETS, OCTET_MASKED, OCTET_CONTIGUOUS}) {
+    octet_gemm_problem p = core::default_problem();
+    p.grouping = grouping;
+    p.groups = kGroups;
+    p.m = p.max_m = kRows;
+    p.n = 48 * 128;
+    p.k = 2048;
+    Metadata m;
+    for (int g = 0; g <= kGroups; ++g) {
+      if (grouping == OCTET_OFFSETS) m.narrow.push_back(kRows * g);
+      if (grouping == OCTET_MASKED) m.narrow.push_back(kRows);
+      for (int r = 0; g < kGroups && grouping == OCTET_CONTIGUOUS && r < kPadded; ++r) {
+        m.narrow.push_back(r < kRows ? g : -1);
+      }
+    }
+    const int64_t rows = grouping == OCTET_MASKED    ? kRows
+                         : grouping == OCTET_OFFSETS ? kGroups * kRows
+                                                     : kGroups * kPadded;
+    const octet_gemm_args args = args_of(p, m, rows);
+    const GroupOrder order = kernel_launches::group_order({"", kTile, 1}, p, args);
+    const auto spread = [&](bool balanced) {
+      std::vector<int32_t> busy;
+      for (uint32_t cta = 0; cta < kCtas; ++cta) {
+        GroupWalk<kTile, HostWarp> in_turn(order, HostWarp{});
+        BalancedWalk<kTile, HostWarp> fair(order, HostWarp{}, cta, kCtas);
+        busy.push_back(0);
+        for (uint32_t unit = cta;; unit += kCtas) {
+          GroupTile t = balanced ? fair.next() : in_turn.find(unit);
+          if (t.group < 0) break;
+          if (grouping == OCTET_CONTIGUOUS) look_at_rows<kTile>(order, HostWarp{}, t);
+          busy.back() +=
+              cost_of_pieces(kTile, static_cast<uint32_t>((t.tile_end - t.m0 + 63) / 64));
+        }
+      }
+      const auto [least, most] = std::minmax_element(busy.begin(), busy.end());
+      return *most - *least;
+    };
+    EXPECT_LE(spread(true), cost_of_pieces(kTile, 4)) << core::to_string(p);
+    EXPECT_GT(spread(false), 2 * cost_of_pieces(kTile, 4)) << core::to_string(p);
+  }
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ std::vector<Field> fields(const Variant& v, const cuda::Launch& l) {
         add(name + " A", tiles + a_tile(t, b), int64_t{t.tile_m} * 128, 1024);
         add(name + " B", tiles + b_tile(t, b), int64_t{t.tile_n} * 128, 1024);
         add(name + " SFA", slot + sfa_slot(t, b), int64_t{t.tile_m} * 4, b == 0 ? 128 : 16);
-        add(name + " SFB", slot + sfb_slot(t, b), int64_t{kSfbSlots} * 4, 16);
+        add(name + " SFB", slot + sfb_slot(t, b), int64_t{sfb_count(t)} * 4, t.paired ? 128 : 16);
       }
       const int64_t full = p.barriers + full_barriers(p.stages, pipeline);
       add(name + " full", full + 8 * stage, 8, 8);
@@ -71,11 +71,11 @@ std::vector<Field> fields(const Variant& v, const cuda::Launch& l) {
   const int64_t exchange_barrier = p.barriers + exchange_barriers(t, p.stages);
   add("exchange full", exchange_barrier, 8, 8);
   add("exchange free", exchange_barrier + 8, 8, 8);
-  for (int i = 0; t.grouped && i < kTilePlaces; ++i) {
+  for (int i = 0; t.scheduled() && i < kTilePlaces; ++i) {
     const std::string name = "place " + std::to_string(i);
     add(name + " full", p.barriers + tile_barriers(t, p.stages) + 8 * i, 8, 8);
     add(name + " empty", p.barriers + tile_barriers(t, p.stages) + 8 * (kTilePlaces + i), 8, 8);
-    add(name, p.barriers + tile_list(t, p.stages) + kTileBytes * i, 16, 16);
+    add(name, p.barriers + tile_list(t, p.stages) + tile_bytes(t) * i, tile_bytes(t), 16);
   }
   return out;
 }
@@ -210,10 +210,10 @@ struct Recount {
   void arrive(const TileConfig& t, int cluster_split, uint32_t rank, int warp, int lane) {
     Cta& own = ctas[rank];
     const int math_warps = 4 * t.row_groups() * t.col_groups() * t.k_groups;
-    const bool schedules = t.grouped && warp == math_warps + 3 * t.k_groups;
+    const bool schedules = t.scheduled() && warp == math_warps + 3 * t.k_groups;
     if (warp >= math_warps + 3 * t.k_groups && !schedules) return;  // idle
     // The scheduler lists a tile with one lane; every other warp has read it with one.
-    if (t.grouped && lane == 0) ++(schedules ? own.tile_full : own.tile_empty);
+    if (t.scheduled() && lane == 0) ++(schedules ? own.tile_full : own.tile_empty);
     if (schedules) return;
     if (warp < math_warps) {
       ++own.math;
@@ -232,11 +232,17 @@ struct Recount {
     // Producers of B, then of A (with SFA where the copy engine brings it), then of other scales.
     const int role = (warp - math_warps) / t.k_groups;
     Pipeline& pipeline = own.pipelines[(warp - math_warps) % t.k_groups];
+    if (t.packed) {  // every lane, when what it brought has landed
+      ++pipeline.full;
+      ++pipeline.plain_full;
+      return;
+    }
     const int announces = role < 2 && lane == 0 ? 1 : 0;
-    const int brings_sfb = role == 2 && lane < 4 ? 1 : 0;
-    const int brings_sfa = role == 2 ? 1 : 0;
+    const int brings_sfb = role == 2 && lane < 4 && !t.paired ? 1 : 0;
+    // Paired scales: both kinds by rows, where they are plain.
+    const int brings_plain = role == 2 ? (t.paired ? 2 : 1) : 0;
     pipeline.full += announces + brings_sfb;
-    pipeline.plain_full += announces + brings_sfb + brings_sfa;
+    pipeline.plain_full += announces + brings_sfb + brings_plain;
   }
 };
 
@@ -246,13 +252,13 @@ TEST(KernelAbiBarriers, ArrivalsOfEveryThread) {
     const int split = l.params.cluster_split;
     for (const Recount::Cta& cta : Recount(v, l).ctas) {
       EXPECT_EQ(cta.math, math_threads(v.tile)) << v.name();
-      if (v.tile.grouped) {
+      if (v.tile.scheduled()) {
         EXPECT_EQ(cta.tile_full, tile_full_arrivals()) << v.name();
         EXPECT_EQ(cta.tile_empty, tile_empty_arrivals(v.tile)) << v.name();
       }
       for (const Recount::Pipeline& p : cta.pipelines) {
-        EXPECT_EQ(p.full, full_arrivals(false)) << v.name();
-        EXPECT_EQ(p.plain_full, full_arrivals(true)) << v.name();
+        EXPECT_EQ(p.full, full_arrivals(v.tile, false, false)) << v.name();
+        EXPECT_EQ(p.plain_full, full_arrivals(v.tile, true, true)) << v.name();
         EXPECT_EQ(p.empty, empty_arrivals(v.tile)) << v.name();
       }
       if (split == 1) continue;
@@ -265,19 +271,23 @@ TEST(KernelAbiBarriers, ArrivalsOfEveryThread) {
 // The bytes that land in one CTA's stage: every CTA of a multicast brings its box to all of them.
 TEST(KernelAbiBarriers, BytesOfAStageAreThoseOfItsBoxes) {
   for (const Variant& v : all_variants()) {
+    if (v.tile.packed) continue;  // no boxes
     for (const bool plain : {false, true}) {
       const KernelParams p = launch_of(v, plain).params;
       ASSERT_EQ((p.flags & kPlainSfa) != 0, plain) << v.name();
       for (int blocks = 1; blocks <= v.tile.blocks; ++blocks) {
-        EXPECT_EQ(weight_bytes(v.tile, blocks), blocks * v.tile.cluster_m * box_bytes(p.b))
+        const int64_t b = blocks * v.tile.cluster_m * box_bytes(p.b);
+        EXPECT_EQ(weight_bytes(v.tile, blocks, plain),
+                  b + (v.tile.paired && !plain ? box_bytes(p.sfb_box) : 0))
             << v.name();
-        const int64_t a = blocks * v.tile.cluster_n * box_bytes(p.a);
+        const int64_t a = blocks * (v.tile.tile_m / a_box_rows(v.tile)) * box_bytes(p.a);
         EXPECT_EQ(activation_bytes(v.tile, blocks, plain), a + (plain ? 0 : box_bytes(p.sfa)))
             << v.name();
       }
       const SmemLayout s = make_smem_layout(v.tile, 1);
       EXPECT_EQ(s.stage_bytes,
-                weight_bytes(v.tile, v.tile.blocks) + activation_bytes(v.tile, v.tile.blocks, true))
+                weight_bytes(v.tile, v.tile.blocks, true) +
+                    activation_bytes(v.tile, v.tile.blocks, true))
           << v.name();
       if (!plain) {
         EXPECT_LE(box_bytes(p.sfa), s.sfb_offset) << v.name();
@@ -323,11 +333,12 @@ TEST(KernelAbiBarriers, BytesOfTheExchangeAreThoseSent) {
 TEST(KernelAbiBarriers, CountsFitABarrier) {
   for (const Variant& v : all_variants()) {
     const int split = launch_of(v).params.cluster_split;
-    EXPECT_LT(weight_bytes(v.tile, v.tile.blocks) + activation_bytes(v.tile, v.tile.blocks, false),
+    EXPECT_LT(weight_bytes(v.tile, v.tile.blocks, false) +
+                  activation_bytes(v.tile, v.tile.blocks, false),
               1 << 20)
         << v.name();
     for (const int arrivals :
-         {full_arrivals(true), empty_arrivals(v.tile), exchange_free_arrivals(v.tile, split)}) {
+         {full_arrivals(v.tile, true, true), empty_arrivals(v.tile), exchange_free_arrivals(v.tile, split)}) {
       EXPECT_GE(arrivals, 1) << v.name();
       EXPECT_LT(arrivals, 1 << 20) << v.name();
     }

@@ -29,7 +29,12 @@ std::string name_of(const TileConfig& t) {
     name += option("k", t.k_groups);
   }
   name += option("x", t.sets) + option("b", t.blocks) + option("o", t.ctas_per_sm);
-  return name + (t.sequential ? "_seq" : "") + (t.grouped ? "_g" : "");
+  return name + (t.sequential ? "_seq" : "") +
+         (t.grouped     ? "_g"
+          : t.packed    ? "_kp"
+          : t.k_grouped ? "_kg"
+          : t.paired    ? "_1d1d"
+                        : "");
 }
 
 TEST(KernelAbiTable, NamesAreUniqueAndSayEverything) {
@@ -140,7 +145,7 @@ TEST(KernelAbiTable, HoldsWhatThePlannerCountsOn) {
   std::set<int> tokens, split_tokens;
   for (const KernelRow& row : kKernels) {
     const TileConfig t = parse_kernel(row.name);
-    if (t.grouped) continue;
+    if (t.grouped || t.paired) continue;
     sequential |= t.sequential;
     if (!t.normal()) tokens.insert(t.tile_m);
     if (!t.normal() && t.splits_over_cluster()) split_tokens.insert(t.tile_m);
@@ -148,6 +153,20 @@ TEST(KernelAbiTable, HoldsWhatThePlannerCountsOn) {
   EXPECT_TRUE(sequential);
   EXPECT_EQ(tokens, (std::set<int>{8, 16, 32, 64}));
   EXPECT_EQ(split_tokens, tokens);
+}
+
+// Weight gradients: any split of each kind, and never a cluster that could straddle two groups.
+TEST(KernelAbiTable, HoldsWhatWeightGradientsNeed) {
+  std::set<std::string> sequential;
+  for (const KernelRow& row : kKernels) {
+    const TileConfig t = parse_kernel(row.name);
+    if (!t.paired) continue;
+    if (t.sequential) sequential.insert(t.packed ? "packed" : t.k_grouped ? "grouped" : "dense");
+    EXPECT_EQ(t.multicast() * t.k_groups, 1) << row.name;
+    EXPECT_FALSE(t.k_grouped && t.splits_over_cluster()) << row.name;
+    EXPECT_EQ(t.producer_warps(), t.k_grouped ? 4 : 3) << row.name;
+  }
+  EXPECT_EQ(sequential, (std::set<std::string>{"packed", "grouped", "dense"}));
 }
 
 // Grouped problems likewise: a narrow tile for every number of rows, and any split.

@@ -92,9 +92,17 @@ inline int64_t box_bytes(const abi::TensorMap& map) {
 }
 
 // `p` as the kernel takes it: grouped kernels as one group that starts at a multiple of 128, so
-// that scales of A come in boxes.
+// that scales of A come in boxes; with scales on both sides, of the same layout, where it has them.
 inline octet_gemm_problem as_served(const Variant& v, octet_gemm_problem p) {
   if (v.tile.grouped) p.grouping = OCTET_ALIGNED;
+  if (v.tile.paired) {
+    p.granularity = OCTET_1D1D;
+    p.sfb_layout = p.sfa_layout;
+  }
+  if (v.tile.k_grouped) {
+    p.grouping = OCTET_K_GROUPED;
+    p.packed = v.tile.packed;
+  }
   return p;
 }
 
@@ -126,6 +134,13 @@ inline cuda::Launch launch(const Variant& v, const octet_gemm_problem& p, int64_
   args.sfa = {static_cast<const float*>(address(4)), rows ? blocks : 1, rows ? 1 : column,
               column * blocks};
   args.sfb = {static_cast<const float*>(address(5)), blocks, 1, core::ceil_div(p.n, 128) * blocks};
+  if (p.granularity == OCTET_1D1D) {
+    const int64_t wide = core::round_up(p.n, 4);
+    const bool by_rows = p.sfb_layout == OCTET_ROW_MAJOR;
+    args.sfb.row_stride = by_rows ? blocks : 1;
+    args.sfb.k_stride = by_rows ? 1 : wide;
+    args.sfb.group_stride = wide * blocks;
+  }
   cuda::Launch out;
   if (Status s = cuda::make_launch(driver, plan, args, out); !s.ok()) {
     throw std::runtime_error(v.name() + ": " + s.message());

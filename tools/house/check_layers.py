@@ -18,19 +18,22 @@ import tempfile
 # Room under src/ -> rooms whose headers it may include, besides its own.
 ROOMS = {
     "kernel_abi": set(),
+    "threads": set(),
     "core": {"kernel_abi"},
     "plan": {"core", "kernel_abi"},
     "ref": {"plan", "core", "kernel_abi"},
-    "cpu": {"plan", "core", "kernel_abi"},
+    "cpu": {"plan", "core", "kernel_abi", "threads"},
     "device": {"kernel_abi"},
     "loader": {"core", "kernel_abi"},
     "cuda": {"plan", "loader", "core", "kernel_abi"},
-    "capi": {"ref", "cpu", "cuda", "loader", "plan", "core", "kernel_abi"},
+    "capi": {"ref", "cpu", "cuda", "loader", "plan", "core", "kernel_abi", "threads"},
 }
 # Rooms that may not include the C contract, octet/octet.h: nvcc compiles them for the device.
 WITHOUT_CONTRACT = {"kernel_abi", "device"}
 # Folders that know the library by its public headers alone, as every other program does.
 PUBLIC_ONLY = {"tools", "samples", "docs", "include"}
+# Rooms that know nothing of the library and serve programs as well.
+FOR_PROGRAMS = {"tools": {"threads"}}
 # What they may use besides, each for a reason.
 EXCEPTIONS = {
     # The demo shows what a tensor-core chain without promotion loses; the library offers none.
@@ -167,7 +170,7 @@ class Checker:
                 breach("direction", f"{room} may include {may}")
         elif to == "device":
             breach("direction", "only nvcc sees device; what host code needs is in kernel_abi")
-        elif to in ROOMS and top in PUBLIC_ONLY:
+        elif to in ROOMS and top in PUBLIC_ONLY and to not in FOR_PROGRAMS.get(top, ()):
             breach("public-only", f"{top}/ uses the public headers, octet/octet.h and octet.hpp")
 
     @staticmethod
@@ -211,6 +214,11 @@ SELF_TEST = (
      [(2, "environment"), (3, "prints-or-aborts"), (4, "prints-or-aborts"),
       (5, "prints-or-aborts")]),
     ("src/cpu/bad.cpp", "//\n#include \"ref/gemm.h\"\n", [(2, "direction")]),
+    ("src/cpu/good.cpp", "//\n#include \"threads/parallel.h\"\n", []),
+    ("src/threads/bad.h", "//\n#pragma once\n#include <thread>\n#include \"core/status.h\"\n",
+     [(4, "direction")]),
+    ("src/plan/no_threads.cpp", "//\n#include \"threads/parallel.h\"\n", [(2, "direction")]),
+    ("samples/bad.cpp", "//\n#include \"threads/parallel.h\"\n", [(2, "public-only")]),
     ("src/device/good.cu", "//\n#include <cuda/ptx>\n#include \"device/ptx/wgmma.cuh\"\n"
      "#include \"kernel_abi/good.h\"\n", []),
     ("src/device/bad.cu", "//\n#include \"ref/tensor_core.h\"\n#include <string>\n"
@@ -230,7 +238,7 @@ SELF_TEST = (
      "#include <gtest/gtest.h>\n#include \"support/x.h\"\n", []),
     ("tests/gpu/bad_test.cpp", "//\n#include \"device/kernel.cuh\"\n", [(2, "direction")]),
     ("tools/octet/bad.cpp", "//\n#include \"octet/octet.hpp\"\n#include \"tools/octet/table.h\"\n"
-     "#include \"core/status.h\"\n", [(4, "public-only")]),
+     "#include \"core/status.h\"\n#include \"threads/parallel.h\"\n", [(4, "public-only")]),
     ("tools/octet/demo.cpp", "//\n#include \"ref/tensor_core.h\"\n#include \"ref/gemm.h\"\n",
      [(3, "public-only")]),
 )

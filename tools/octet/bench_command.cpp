@@ -9,6 +9,7 @@
 #include "cases_file.h"
 #include "commands.h"
 #include "inputs.h"
+#include "option_parser.h"
 #include "table_file.h"
 
 namespace octet::tool {
@@ -77,47 +78,48 @@ int run_bench(BenchRequest request) {
 }  // namespace
 
 Command add_bench(CLI::App& app) {
-  auto* bench = app.add_subcommand("bench", "time problems beside their floor and cuBLASLt");
+  Subcommand bench(app, "bench", "time problems beside their floor and cuBLASLt");
   const auto request = std::make_shared<BenchRequest>();
   BenchOptions& options = request->options;
-  bench->add_option("problem", request->texts, "problem strings, e.g. dense_m4096n4096k7168");
-  bench->add_option("--file", request->file, "file of problem strings, one a line");
-  bench->add_option("--device", options.device, "number of the device, from 0")
-      ->check(CLI::Range(0, 1023))
-      ->capture_default_str();
-  bench->add_option("--csv", options.csv, "write the results here, row by row");
-  bench->add_flag("--json", options.json, "print JSON");
-  auto* force = bench->add_option(
-      "--force", request->force,
-      "KERNEL[:split]: the cheapest candidate of this name, or whose name holds it");
-  auto* candidates =
+  bench.add("problem", request->texts, "problem strings, e.g. dense_m4096n4096k7168");
+  bench.add("--file", request->file, "file of problem strings, one a line");
+  bench.add("--device", options.device, "number of the device, from 0")
+      .between(0, 1023)
+      .shows_default();
+  bench.add("--csv", options.csv, "write the results here, row by row");
+  bench.flag("--json", options.json, "print JSON");
+  const AddedOption force =
+      bench.add("--force", request->force,
+                "KERNEL[:split]: the cheapest candidate of this name, or whose name holds it");
+  const AddedOption candidates =
       bench
-          ->add_option("--candidates", options.candidates,
-                       "time the N candidates that the planner thinks cheapest, a row each")
-          ->check(CLI::Range(1, 1000));
-  bench->add_option("--table", options.table_file, "a tuned table that the planner asks first")
-      ->excludes(force)
-      ->excludes(candidates);
-  bench->add_flag("--pdl", options.pdl,
-                  "a second arm as programmatic dependent launches, weights ready");
-  bench->add_flag("--sustained", options.sustained, "two seconds without rest for large problems");
-  bench->add_flag("!--no-cublaslt", options.cublaslt, "leave cuBLASLt out");
-  bench->add_flag("!--no-fast-accumulation", options.fast_accumulation,
-                  "cuBLASLt's per-tensor arm with its slower, more accurate accumulation");
-  bench->add_option("--seconds", options.seconds, "begin no further problem after so many")
-      ->check(finite_number)
-      ->check(CLI::NonNegativeNumber);
-  auto* chain = bench
-                    ->add_option("--chain", request->chain_rows,
-                                 "the GEMMs of a decode step with so many tokens (16), one after "
-                                 "another in one graph")
-                    ->expected(0, 1)
-                    ->check(CLI::Range(1, 1 << 20));
-  bench->add_flag("--host-cost", request->host_cost,
-                  "what calls cost on the host, beside a bare launch of the same kernel");
-  bench->add_flag("--dry-run", request->dry_run, "say what would be timed");
-  return {bench, [request, chain] {
-            request->chain = chain->count() > 0;
+          .add("--candidates", options.candidates,
+               "time the N candidates that the planner thinks cheapest, a row each")
+          .between(1, 1000);
+  bench.add("--table", options.table_file, "a tuned table that the planner asks first")
+      .excludes(force)
+      .excludes(candidates);
+  bench.flag("--pdl", options.pdl,
+             "a second arm as programmatic dependent launches, weights ready");
+  bench.flag("--sustained", options.sustained, "two seconds without rest for large problems");
+  bench.flag("!--no-cublaslt", options.cublaslt, "leave cuBLASLt out");
+  bench.flag("!--no-fast-accumulation", options.fast_accumulation,
+             "cuBLASLt's per-tensor arm with its slower, more accurate accumulation");
+  bench.add("--seconds", options.seconds, "begin no further problem after so many")
+      .finite()
+      .not_negative();
+  const AddedOption chain =
+      bench
+          .add("--chain", request->chain_rows,
+               "the GEMMs of a decode step with so many tokens (16), one after "
+               "another in one graph")
+          .value_optional()
+          .between(1, 1 << 20);
+  bench.flag("--host-cost", request->host_cost,
+             "what calls cost on the host, beside a bare launch of the same kernel");
+  bench.flag("--dry-run", request->dry_run, "say what would be timed");
+  return {bench.app(), [request, chain] {
+            request->chain = chain.given();
             if (request->chain_rows == 0) request->chain_rows = 16;  // --chain alone
             return run_bench(*request);
           }};

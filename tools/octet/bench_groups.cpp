@@ -70,8 +70,7 @@ GroupLayout group_layout(const GemmProblem& p) {
       out.cols += round_up(size, 128);
       out.real_k += size;
     }
-    out.counts_at =
-        static_cast<std::int64_t>(numbers.size()) * (p.index_type == OCTET_I64 ? 8 : 4);
+    out.counts_at = static_cast<std::int64_t>(numbers.size()) * (p.index_type == OCTET_I64 ? 8 : 4);
     numbers.insert(numbers.end(), sizes.begin(), sizes.end());
   } else {
     for (const std::int64_t size : sizes) out.real_rows += size;

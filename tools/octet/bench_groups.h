@@ -1,5 +1,5 @@
-// The groups of a problem in the benchmark: how many rows, or how much of K, each has, as the problem
-// string says (docs/problem-string.md), and the metadata that a kernel reads. Pure.
+// The groups of a problem in the benchmark: how many rows, or how much of K, each has, as the
+// problem string says (docs/problem-string.md), and the metadata that a kernel reads. Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What makes the command's exit code 1; apart from commands.h, which brings the option parser.
+// What makes the command's exit code 1.
 #pragma once
 
 #include <stdexcept>

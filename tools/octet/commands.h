@@ -2,14 +2,13 @@
 // its own, and is run if it was asked for.
 #pragma once
 
-#include <cmath>
-#include <exception>
 #include <functional>
-#include <string>
-
-#include <CLI/CLI.hpp>
 
 #include "check_failed.h"
+
+namespace CLI {
+class App;
+}
 
 namespace octet::tool {
 
@@ -24,15 +23,6 @@ struct Command {
   CLI::App* app;             // parsed() if the user asked for it
   std::function<int()> run;  // the exit code; may throw: one sentence of bad input
 };
-
-// A check for options: CLI11's ranges let NaN through.
-inline std::string finite_number(const std::string& text) {
-  try {
-    if (std::isfinite(std::stod(text))) return {};
-  } catch (const std::exception&) {
-  }
-  return "Value " + text + " must be a number";
-}
 
 Command add_bench(CLI::App& app);
 Command add_demo(CLI::App& app);

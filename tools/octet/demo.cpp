@@ -27,13 +27,14 @@
 
 #include "commands.h"
 #include "demo_device.h"
-#include "in_threads.h"
 #include "json_text.h"
 #include "octet/octet.hpp"
+#include "option_parser.h"
 #include "ref/tensor_core.h"
 #include "safetensors.h"
 #include "sample_layers.h"
 #include "samples_folder.h"
+#include "threads/parallel.h"
 
 namespace octet::tool {
 namespace {
@@ -176,7 +177,7 @@ std::vector<float> multiply_unpromoted(const Layer& layer, const Quantized& x, c
   std::vector<float> d(static_cast<std::size_t>(layer.m * layer.n));
   if (x.scales.empty() || w.scales.empty()) return d;  // nothing to add up
   const float scale = x.scales[0] * w.scales[0];
-  in_threads(layer.m, 0, [&](int64_t first, int64_t last) {
+  oct::threads::parallel_ranges(layer.m, 0, [&](int64_t first, int64_t last) {
     for (int64_t i = first * layer.n; i < last * layer.n; ++i) {
       const uint32_t chain =
           oct::ref::wgmma_chain_e4m3(x.codes.data() + i / layer.n * layer.ld,
@@ -189,7 +190,7 @@ std::vector<float> multiply_unpromoted(const Layer& layer, const Quantized& x, c
 
 std::vector<double> multiply_exactly(const Layer& layer) {
   std::vector<double> d(static_cast<std::size_t>(layer.m * layer.n));
-  in_threads(layer.m, 0, [&](int64_t first, int64_t last) {
+  oct::threads::parallel_ranges(layer.m, 0, [&](int64_t first, int64_t last) {
     for (int64_t i = first * layer.n; i < last * layer.n; ++i) {
       const auto* x = layer.x.data() + i / layer.n * layer.ld;
       const auto* w = layer.w.data() + i % layer.n * layer.ld;
@@ -338,17 +339,17 @@ int run_demo(const DemoOptions& options) {
 }  // namespace
 
 Command add_demo(CLI::App& app) {
-  auto* demo = app.add_subcommand("demo", "multiply a real trained layer in FP8 and compare");
+  Subcommand demo(app, "demo", "multiply a real trained layer in FP8 and compare");
   const auto options = std::make_shared<DemoOptions>();
-  demo->add_option("--samples", options->samples,
-                   "folder that holds minilm_ffn.safetensors (default: samples, or where it was "
-                   "installed)");
-  demo->add_option("--backend", options->backend,
-                   "what computes the promoted FP8 rows: auto (the best there is), cpu or cuda")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->capture_default_str();
-  demo->add_flag("--json", options->json, "print JSON");
-  return {demo, [options] { return run_demo(*options); }};
+  demo.add("--samples", options->samples,
+           "folder that holds minilm_ffn.safetensors (default: samples, or where it was "
+           "installed)");
+  demo.add("--backend", options->backend,
+           "what computes the promoted FP8 rows: auto (the best there is), cpu or cuda")
+      .one_of({"auto", "cpu", "cuda"})
+      .shows_default();
+  demo.flag("--json", options->json, "print JSON");
+  return {demo.app(), [options] { return run_demo(*options); }};
 }
 
 }  // namespace octet::tool

@@ -22,6 +22,7 @@
 #include "json_text.h"
 #include "npy.h"
 #include "octet/octet.hpp"
+#include "option_parser.h"
 #include "tensor_output.h"
 #include "tiles.h"
 
@@ -254,52 +255,44 @@ int run_gemm(const Options& options) {
 }  // namespace
 
 Command add_gemm(CLI::App& app) {
-  auto* gemm = app.add_subcommand("gemm", "D = A * B^T in FP8, files in and out");
+  Subcommand gemm(app, "gemm", "D = A * B^T in FP8, files in and out");
   const auto options = std::make_shared<Options>();
-  gemm->add_option("a", options->a,
-                   "A [M, K]: FILE.npy, FILE.safetensors:TENSOR or FOLDER:TENSOR; quantised or not")
-      ->required();
-  gemm->add_option("b", options->b, "B [N, K], likewise: a layer's weight as models hold it")
-      ->required();
-  gemm->add_option("-o,--output", options->out, "D [M, N]: FILE.npy or FILE.safetensors[:NAME]")
-      ->required();
-  gemm->add_option("--bias", options->bias, "one value for each column of D: FILE[:TENSOR]");
-  gemm->add_option("--dtype-bias", options->dtype_bias,
-                   "what 16-bit integers of the bias are: bf16")
-      ->check(CLI::IsMember({"bf16"}));
-  gemm->add_option("--out", options->type, "type of D")
-      ->check(CLI::IsMember({"bf16", "f16", "f32"}))
-      ->capture_default_str();
-  gemm->add_option("--sfa", options->sfa.scales,
-                   "scales of A's codes: FILE[:TENSOR] or a number; by default TENSOR_scale_inv or "
-                   "TENSOR_scale beside them");
-  gemm->add_option("--sfb", options->sfb.scales, "scales of B's codes, likewise");
-  gemm->add_option("--layout-a", options->sfa.layout,
-                   "how scales of A's codes lie: [rows, blocks of K] (row) or the transpose "
-                   "(column); needed where a .npy file's shape fits both")
-      ->check(CLI::IsMember({"row", "column"}));
-  gemm->add_option("--layout-b", options->sfb.layout, "how those of B's lie")
-      ->check(CLI::IsMember({"row", "column"}));
-  gemm->add_option("--dtype-a", options->dtype_a,
-                   "what integers of A are: e4m3 (8 bits) or bf16 (16 bits)")
-      ->check(CLI::IsMember({"e4m3", "bf16"}));
-  gemm->add_option("--dtype-b", options->dtype_b, "what integers of B are")
-      ->check(CLI::IsMember({"e4m3", "bf16"}));
-  gemm->add_option("--backend", options->backend, "auto (the best there is), cpu or cuda")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->capture_default_str();
-  gemm->add_option("--device", options->device, "number of the device, from 0")
-      ->check(CLI::Range(0, 1023))
-      ->capture_default_str();
-  gemm->add_option("--threads", options->threads, "threads of the CPU; 0 for all")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  gemm->add_option("--error", options->error,
-                   "compare with the unquantised product: some outputs (sample), all (full), none")
-      ->check(CLI::IsMember({"sample", "full", "none"}))
-      ->capture_default_str();
-  gemm->add_flag("--json", options->json, "print JSON");
-  gemm->footer(
+  gemm.add("a", options->a,
+           "A [M, K]: FILE.npy, FILE.safetensors:TENSOR or FOLDER:TENSOR; quantised or not")
+      .required();
+  gemm.add("b", options->b, "B [N, K], likewise: a layer's weight as models hold it").required();
+  gemm.add("-o,--output", options->out, "D [M, N]: FILE.npy or FILE.safetensors[:NAME]").required();
+  gemm.add("--bias", options->bias, "one value for each column of D: FILE[:TENSOR]");
+  gemm.add("--dtype-bias", options->dtype_bias, "what 16-bit integers of the bias are: bf16")
+      .one_of({"bf16"});
+  gemm.add("--out", options->type, "type of D").one_of({"bf16", "f16", "f32"}).shows_default();
+  gemm.add("--sfa", options->sfa.scales,
+           "scales of A's codes: FILE[:TENSOR] or a number; by default TENSOR_scale_inv or "
+           "TENSOR_scale beside them");
+  gemm.add("--sfb", options->sfb.scales, "scales of B's codes, likewise");
+  gemm.add("--layout-a", options->sfa.layout,
+           "how scales of A's codes lie: [rows, blocks of K] (row) or the transpose "
+           "(column); needed where a .npy file's shape fits both")
+      .one_of({"row", "column"});
+  gemm.add("--layout-b", options->sfb.layout, "how those of B's lie").one_of({"row", "column"});
+  gemm.add("--dtype-a", options->dtype_a, "what integers of A are: e4m3 (8 bits) or bf16 (16 bits)")
+      .one_of({"e4m3", "bf16"});
+  gemm.add("--dtype-b", options->dtype_b, "what integers of B are").one_of({"e4m3", "bf16"});
+  gemm.add("--backend", options->backend, "auto (the best there is), cpu or cuda")
+      .one_of({"auto", "cpu", "cuda"})
+      .shows_default();
+  gemm.add("--device", options->device, "number of the device, from 0")
+      .between(0, 1023)
+      .shows_default();
+  gemm.add("--threads", options->threads, "threads of the CPU; 0 for all")
+      .between(0, 1024)
+      .shows_default();
+  gemm.add("--error", options->error,
+           "compare with the unquantised product: some outputs (sample), all (full), none")
+      .one_of({"sample", "full", "none"})
+      .shows_default();
+  gemm.flag("--json", options->json, "print JSON");
+  gemm.footer(
       "\nOperands that are not quantised are on their way: A with a scale for 1x128 elements, B "
       "for\n"
       "128x128. Pitches are padded as the kernels want them; any sizes will do.\n"
@@ -310,7 +303,7 @@ Command add_gemm(CLI::App& app) {
       "\nExit codes: 0 right; 1 writing failed midway (a full disk), or the device failed; 2 bad "
       "input,\nor a path that cannot be written to as given; 3 no usable device (--backend cuda); "
       "130\ninterrupted. D appears under its name when all of it is on the disk, or not at all.\n");
-  return {gemm, [options] { return run_gemm(*options); }};
+  return {gemm.app(), [options] { return run_gemm(*options); }};
 }
 
 }  // namespace octet::tool

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "in_threads.h"
+#include "threads/parallel.h"
 
 namespace octet::tool {
 namespace {
@@ -60,7 +60,7 @@ nlohmann::json ErrorSample::compare() const {
   for (int64_t first = 0; first < rows_; first += held) {
     const int64_t count = std::min(held, rows_ - first);
     for (int64_t i = 0; i < count; ++i) a_.values(row_at(first + i), x.data() + i * k);
-    in_threads(cols_, threads_, [&](int64_t from, int64_t to) {
+    oct::threads::parallel_ranges(cols_, threads_, [&](int64_t from, int64_t to) {
       std::vector<float> y(static_cast<std::size_t>(k));
       for (int64_t j = from; j < to; ++j) {
         b_.values(col_at(j), y.data());

@@ -9,6 +9,7 @@
 #include "devices.h"
 #include "json_text.h"
 #include "octet/octet.hpp"
+#include "option_parser.h"
 
 namespace octet::tool {
 namespace {
@@ -72,10 +73,10 @@ void print(const nlohmann::json& report) {
 }  // namespace
 
 Command add_info(CLI::App& app) {
-  auto* info = app.add_subcommand("info", "what this build and this machine can do");
+  Subcommand info(app, "info", "what this build and this machine can do");
   const auto json = std::make_shared<bool>(false);
-  info->add_flag("--json", *json, "print JSON");
-  return {info, [json] {
+  info.flag("--json", *json, "print JSON");
+  return {info.app(), [json] {
             const nlohmann::json report = gather();
             if (*json) {
               fmt::print("{}\n", json_text(report));

@@ -16,6 +16,7 @@
 #include "devices.h"
 #include "json_text.h"
 #include "octet/octet.hpp"
+#include "option_parser.h"
 #include "table_file.h"
 
 namespace octet::tool {
@@ -83,18 +84,16 @@ int run_plan(const PlanOptions& options) {
 }  // namespace
 
 Command add_plan(CLI::App& app) {
-  auto* plan = app.add_subcommand("plan", "how a problem would be computed, and why");
+  Subcommand plan(app, "plan", "how a problem would be computed, and why");
   const auto options = std::make_shared<PlanOptions>();
-  plan->add_option("problem", options->problem, "a problem string, e.g. dense_m4096n7168k2048")
-      ->required();
-  plan->add_option(
-          "--device", options->device,
-          "cpu, h100_sxm, h100_pcie, h200, h800, h20 or gh200 (no such device is needed); cuda "
-          "or cuda:N for a device of this machine")
-      ->capture_default_str();
-  plan->add_option("--table", options->table, "a tuned table that the planner asks first");
-  plan->add_flag("--json", options->json, "print JSON");
-  return {plan, [options] { return run_plan(*options); }};
+  plan.add("problem", options->problem, "a problem string, e.g. dense_m4096n7168k2048").required();
+  plan.add("--device", options->device,
+           "cpu, h100_sxm, h100_pcie, h200, h800, h20 or gh200 (no such device is needed); cuda "
+           "or cuda:N for a device of this machine")
+      .shows_default();
+  plan.add("--table", options->table, "a tuned table that the planner asks first");
+  plan.flag("--json", options->json, "print JSON");
+  return {plan.app(), [options] { return run_plan(*options); }};
 }
 
 }  // namespace octet::tool

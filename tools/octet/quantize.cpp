@@ -16,6 +16,7 @@
 #include "inputs.h"
 #include "json_text.h"
 #include "npy.h"
+#include "option_parser.h"
 #include "quantize_model.h"
 #include "scale_source.h"
 
@@ -151,16 +152,17 @@ int run_quantize(const Options& options) {
 }
 
 // What was said on the command line goes before what the file says.
-void fill_in(QuantizeOptions& options, const KnownOptions& known, const CLI::App& app) {
-  if (known.axis && app.count("--axis") == 0) options.axis = *known.axis;
-  if (known.transpose && app.count("--transpose") == 0) options.transpose = *known.transpose;
+void fill_in(QuantizeOptions& options, const KnownOptions& known, const Subcommand& said) {
+  if (known.axis && !said.given("--axis")) options.axis = *known.axis;
+  if (known.transpose && !said.given("--transpose")) options.transpose = *known.transpose;
 }
 
-ScaleHints hints(const ScaleSource& source, const QuantizeOptions& options, const CLI::App& app) {
+ScaleHints hints(const ScaleSource& source, const QuantizeOptions& options,
+                 const Subcommand& said) {
   const KnownOptions& known = source.known();
   ScaleHints hints;
   if (source.is_npy()) hints.layout_option = "--layout";
-  const bool block = app.count("--block") > 0, layout = app.count("--layout") > 0;
+  const bool block = said.given("--block"), layout = said.given("--layout");
   const std::string& said_block = block ? options.block : known.block.value_or("");
   const std::string& said_layout = layout ? options.layout : known.layout.value_or("");
   if (!said_block.empty()) {
@@ -171,7 +173,8 @@ ScaleHints hints(const ScaleSource& source, const QuantizeOptions& options, cons
 }
 
 // Every tensor of codes in a model, or in a file of several.
-int dequantize_all(const Options& options, const CLI::App& app, TensorStore& store, bool folder) {
+int dequantize_all(const Options& options, const Subcommand& said, TensorStore& store,
+                   bool folder) {
   const auto start = Clock::now();
   if (!options.scales.empty()) {
     throw std::runtime_error(
@@ -181,10 +184,10 @@ int dequantize_all(const Options& options, const CLI::App& app, TensorStore& sto
   }
   DequantizeOptions all;
   all.quantize = options.model.quantize;
-  all.type = app.count("--to") > 0 ? type_of(options.type) : OCTET_BF16;
-  all.hints = [&app](const ScaleSource& source, QuantizeOptions& q) {
-    fill_in(q, source.known(), app);
-    return hints(source, q, app);
+  all.type = said.given("--to") ? type_of(options.type) : OCTET_BF16;
+  all.hints = [&said](const ScaleSource& source, QuantizeOptions& q) {
+    fill_in(q, source.known(), said);
+    return hints(source, q, said);
   };
   nlohmann::json report = folder ? dequantize_folder(store, options.out, all)
                                  : dequantize_file(store, options.out, all);
@@ -207,17 +210,17 @@ int dequantize_all(const Options& options, const CLI::App& app, TensorStore& sto
   return kRight;
 }
 
-int run_dequantize(const Options& options, const CLI::App& app) {
+int run_dequantize(const Options& options, const Subcommand& said) {
   const auto start = Clock::now();
   const TensorReference in = parse_reference(options.in);
   TensorStore store(in.path);
   std::string name = in.tensor;
   if (name.empty() && is_folder(in.path) && !is_npy(options.out) && !is_safetensors(options.out)) {
-    return dequantize_all(options, app, store, true);
+    return dequantize_all(options, said, store, true);
   }
   if (name.empty() && is_safetensors(in.path) && is_safetensors(options.out) &&
       store.count_codes() > 1) {
-    return dequantize_all(options, app, store, false);
+    return dequantize_all(options, said, store, false);
   }
   if (name.empty() && !store.holds_one_array()) name = store.only_codes();
   const Tensor& codes = store.choose(name);
@@ -228,10 +231,10 @@ int run_dequantize(const Options& options, const CLI::App& app) {
   }
   const ScaleSource source(store, name, options.scales, "--scales");
   QuantizeOptions q = options.model.quantize;
-  fill_in(q, source.known(), app);
+  fill_in(q, source.known(), said);
   const int64_t rows = codes.shape[q.transpose ? 1 : 0], cols = codes.shape[q.transpose ? 0 : 1];
   const ScaleMap scales(source.tensor(), q.axis == 1 ? rows : cols, q.axis == 1 ? cols : rows,
-                        hints(source, q, app), source.label());
+                        hints(source, q, said), source.label());
   const octet_type type = type_of(options.type);
   Progress progress("dequantising " + where, rows * cols);
   const TensorReference out = parse_reference(options.out);
@@ -270,76 +273,95 @@ constexpr const char* kExitCodes =
     "cannot\nbe written to as given; 130 interrupted. Output appears under its name when all of it "
     "is on\nthe disk, or not at all.\n";
 
+void add_axis_options(Subcommand& subcommand, QuantizeOptions& options) {
+  subcommand
+      .add("--block", options.block,
+           "elements of one scale: 128x128 (weights) or 1x128 (activations)")
+      .one_of({"1x128", "128x128"})
+      .shows_default();
+  subcommand
+      .add("--axis", options.axis,
+           "K, along which blocks run and products are summed: 1, along rows' elements, or 0, "
+           "down the columns")
+      .one_of({0, 1})
+      .shows_default();
+  subcommand.flag("--transpose", options.transpose, "codes are the transpose of the matrix");
+  subcommand
+      .add("--layout", options.layout,
+           "scales as a matrix [rows, blocks of K] (row) or its transpose (column)")
+      .one_of({"row", "column"})
+      .shows_default();
+  subcommand.add("--threads", options.threads, "threads; 0 for all the processor's")
+      .between(0, 1024)
+      .shows_default();
+}
+
 }  // namespace
 
 Command add_quantize(CLI::App& app) {
-  auto* quantize =
-      app.add_subcommand("quantize",
-                         "matrices of files into e4m3 codes and their scales; whole models too");
+  Subcommand quantize(app, "quantize",
+                      "matrices of files into e4m3 codes and their scales; whole models too");
   const auto options = std::make_shared<Options>();
   QuantizeOptions& q = options->model.quantize;
   quantize
-      ->add_option("input", options->in,
-                   "FILE.npy, FILE.safetensors[:TENSOR], or the folder of a model")
-      ->required();
+      .add("input", options->in, "FILE.npy, FILE.safetensors[:TENSOR], or the folder of a model")
+      .required();
   quantize
-      ->add_option("-o,--output", options->out,
-                   "FILE.npy, FILE.safetensors[:NAME], or a new folder for a model")
-      ->required();
-  add_axis_options(*quantize, q);
-  quantize->add_option("--scales", q.scales, "f32; pow2, powers of two in FP32; or ue8m0, one byte")
-      ->check(CLI::IsMember({"f32", "pow2", "ue8m0"}))
-      ->capture_default_str();
+      .add("-o,--output", options->out,
+           "FILE.npy, FILE.safetensors[:NAME], or a new folder for a model")
+      .required();
+  add_axis_options(quantize, q);
+  quantize.add("--scales", q.scales, "f32; pow2, powers of two in FP32; or ue8m0, one byte")
+      .one_of({"f32", "pow2", "ue8m0"})
+      .shows_default();
+  quantize.add("--amax-min", q.amax_min, "a block's largest magnitude counts as at least this")
+      .between(0.0, 3.4e38)
+      .shows_default();
+  quantize.add("--dtype", options->dtype, "what 16-bit integers of the input are: bf16")
+      .one_of({"bf16"});
+  quantize.add("--scales-out", options->scales_out,
+               "file of the scales; by default OUT_scale_inv.npy for OUT.npy");
   quantize
-      ->add_option("--amax-min", q.amax_min, "a block's largest magnitude counts as at least this")
-      ->check(CLI::Range(0.0, 3.4e38))
-      ->capture_default_str();
-  quantize->add_option("--dtype", options->dtype, "what 16-bit integers of the input are: bf16")
-      ->check(CLI::IsMember({"bf16"}));
-  quantize->add_option("--scales-out", options->scales_out,
-                       "file of the scales; by default OUT_scale_inv.npy for OUT.npy");
-  quantize
-      ->add_option("--include", options->model.include,
-                   "models: shell patterns of the 2-D weights to quantise; the rest is copied")
-      ->capture_default_str();
-  quantize->add_option("--exclude", options->model.exclude, "models: patterns of those to copy")
-      ->capture_default_str();
-  quantize->add_flag("--json", options->json, "print JSON");
-  quantize->footer(
+      .add("--include", options->model.include,
+           "models: shell patterns of the 2-D weights to quantise; the rest is copied")
+      .shows_default();
+  quantize.add("--exclude", options->model.exclude, "models: patterns of those to copy")
+      .shows_default();
+  quantize.flag("--json", options->json, "print JSON");
+  quantize.footer(
       std::string("\nExamples:\n"
                   "  octet quantize w.npy -o w8.npy                  codes, and w8_scale_inv.npy\n"
                   "  octet quantize x.npy -o x8.safetensors --block 1x128       activations\n"
                   "  octet quantize m.safetensors:layer.weight -o w8.safetensors\n"
                   "  octet quantize my-model -o my-model-fp8 --include '*_proj.weight'\n") +
       kExitCodes);
-  return {quantize, [options] { return run_quantize(*options); }};
+  return {quantize.app(), [options] { return run_quantize(*options); }};
 }
 
 Command add_dequantize(CLI::App& app) {
-  auto* dequantize = app.add_subcommand("dequantize",
-                                        "e4m3 codes and scales back into matrices; whole "
-                                        "models too");
+  Subcommand dequantize(app, "dequantize",
+                        "e4m3 codes and scales back into matrices; whole "
+                        "models too");
   const auto options = std::make_shared<Options>();
   dequantize
-      ->add_option("input", options->in,
-                   "codes: FILE.npy, FILE.safetensors[:TENSOR], FOLDER:TENSOR, or the folder of a "
-                   "model")
-      ->required();
+      .add("input", options->in,
+           "codes: FILE.npy, FILE.safetensors[:TENSOR], FOLDER:TENSOR, or the folder of a "
+           "model")
+      .required();
   dequantize
-      ->add_option("-o,--output", options->out,
-                   "FILE.npy, FILE.safetensors[:NAME], or a new folder for a model")
-      ->required();
-  dequantize->add_option("--scales", options->scales,
-                         "FILE[:TENSOR] or a number; by default TENSOR_scale_inv or TENSOR_scale "
-                         "beside the codes");
-  add_axis_options(*dequantize, options->model.quantize);
+      .add("-o,--output", options->out,
+           "FILE.npy, FILE.safetensors[:NAME], or a new folder for a model")
+      .required();
+  dequantize.add("--scales", options->scales,
+                 "FILE[:TENSOR] or a number; by default TENSOR_scale_inv or TENSOR_scale "
+                 "beside the codes");
+  add_axis_options(dequantize, options->model.quantize);
   dequantize
-      ->add_option("--to", options->type,
-                   "type of the result; of whole models bf16 unless it is given")
-      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
-      ->capture_default_str();
-  dequantize->add_flag("--json", options->json, "print JSON");
-  dequantize->footer(
+      .add("--to", options->type, "type of the result; of whole models bf16 unless it is given")
+      .one_of({"f32", "bf16", "f16"})
+      .shows_default();
+  dequantize.flag("--json", options->json, "print JSON");
+  dequantize.footer(
       std::string(
           "\nBlocks and layout follow from the shapes; give them, and --axis and --transpose as "
           "they were\nwhen quantising, where the file does not say.\n"
@@ -348,7 +370,7 @@ Command add_dequantize(CLI::App& app) {
           "  octet dequantize m.safetensors:layer.weight -o w.npy --to bf16\n"
           "  octet dequantize my-model-fp8 -o my-model-bf16\n") +
       kExitCodes);
-  return {dequantize, [options, dequantize] { return run_dequantize(*options, *dequantize); }};
+  return {dequantize.app(), [options, dequantize] { return run_dequantize(*options, dequantize); }};
 }
 
 }  // namespace octet::tool

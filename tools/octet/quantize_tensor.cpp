@@ -83,27 +83,6 @@ KnownOptions parse_known(const std::string& text) {
   return known;
 }
 
-void add_axis_options(CLI::App& app, QuantizeOptions& options) {
-  app.add_option("--block", options.block,
-                 "elements of one scale: 128x128 (weights) or 1x128 (activations)")
-      ->check(CLI::IsMember({"1x128", "128x128"}))
-      ->capture_default_str();
-  app.add_option(
-         "--axis", options.axis,
-         "K, along which blocks run and products are summed: 1, along rows' elements, or 0, "
-         "down the columns")
-      ->check(CLI::IsMember({0, 1}))
-      ->capture_default_str();
-  app.add_flag("--transpose", options.transpose, "codes are the transpose of the matrix");
-  app.add_option("--layout", options.layout,
-                 "scales as a matrix [rows, blocks of K] (row) or its transpose (column)")
-      ->check(CLI::IsMember({"row", "column"}))
-      ->capture_default_str();
-  app.add_option("--threads", options.threads, "threads; 0 for all the processor's")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-}
-
 std::vector<int64_t> codes_shape(const QuantizeOptions& options, int64_t rows, int64_t cols) {
   return options.transpose ? std::vector<int64_t>{cols, rows} : std::vector<int64_t>{rows, cols};
 }

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "octet/octet.hpp"
 #include "scales.h"
 #include "tensor_output.h"
@@ -41,8 +39,6 @@ struct KnownOptions {
   std::optional<bool> transpose;
 };
 KnownOptions parse_known(const std::string& text);
-
-void add_axis_options(CLI::App& app, QuantizeOptions& options);
 
 // Shapes of what comes out of a matrix of `rows` x `cols`.
 std::vector<int64_t> codes_shape(const QuantizeOptions& options, int64_t rows, int64_t cols);

@@ -16,6 +16,7 @@
 #include "device_memory.h"
 #include "inputs.h"
 #include "json_text.h"
+#include "option_parser.h"
 #include "output_file.h"
 #include "table_file.h"
 #include "tune.h"
@@ -145,30 +146,29 @@ int run_tune(TuneRequest request) {
 }  // namespace
 
 Command add_tune(CLI::App& app) {
-  auto* tune = app.add_subcommand("tune", "measure candidates and write a table of the fastest");
+  Subcommand tune(app, "tune", "measure candidates and write a table of the fastest");
   const auto request = std::make_shared<TuneRequest>();
   BenchOptions& options = request->options;
   options.candidates = 8;
-  tune->add_option("problem", request->texts, "problem strings, e.g. dense_m48n7168k2048");
-  tune->add_option("--file", request->file, "file of problem strings, one a line");
-  tune->add_option("-o,--output", request->output, "the table to write");
-  tune->add_flag("--update", request->update, "keep the table's other choices, if there is one");
-  tune->add_option("--candidates", options.candidates,
-                   "measure the N candidates that the cost model thinks cheapest")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  tune->add_option("--device", options.device, "number of the device, from 0")
-      ->check(CLI::Range(0, 1023))
-      ->capture_default_str();
-  tune->add_option("--from", request->from,
-                   "measure nothing: take the CSV of `octet bench --candidates`");
-  tune->add_option("--csv", options.csv, "write the measurements here, row by row");
-  tune->add_option("--seconds", options.seconds, "begin no further problem after so many")
-      ->check(finite_number)
-      ->check(CLI::NonNegativeNumber);
-  tune->add_flag("--json", options.json, "print JSON");
-  tune->add_flag("--dry-run", request->dry_run, "say what would be measured");
-  return {tune, [request] { return with_exit_codes([&] { return run_tune(*request); }); }};
+  tune.add("problem", request->texts, "problem strings, e.g. dense_m48n7168k2048");
+  tune.add("--file", request->file, "file of problem strings, one a line");
+  tune.add("-o,--output", request->output, "the table to write");
+  tune.flag("--update", request->update, "keep the table's other choices, if there is one");
+  tune.add("--candidates", options.candidates,
+           "measure the N candidates that the cost model thinks cheapest")
+      .between(1, 1000)
+      .shows_default();
+  tune.add("--device", options.device, "number of the device, from 0")
+      .between(0, 1023)
+      .shows_default();
+  tune.add("--from", request->from, "measure nothing: take the CSV of `octet bench --candidates`");
+  tune.add("--csv", options.csv, "write the measurements here, row by row");
+  tune.add("--seconds", options.seconds, "begin no further problem after so many")
+      .finite()
+      .not_negative();
+  tune.flag("--json", options.json, "print JSON");
+  tune.flag("--dry-run", request->dry_run, "say what would be measured");
+  return {tune.app(), [request] { return with_exit_codes([&] { return run_tune(*request); }); }};
 }
 
 }  // namespace octet::tool

@@ -17,6 +17,7 @@
 #include "devices.h"
 #include "kernel_tile.h"
 #include "octet/octet.hpp"
+#include "option_parser.h"
 #include "verify_case.h"
 #include "verify_report.h"
 #include "watchdog.h"
@@ -196,19 +197,19 @@ int run_verify(const VerifyOptions& options) {
 }  // namespace
 
 Command add_verify(CLI::App& app) {
-  auto* verify = app.add_subcommand(
-      "verify", "compare every kernel's results on this machine's device with the CPU's bits");
+  Subcommand verify(app, "verify",
+                    "compare every kernel's results on this machine's device with the CPU's bits");
   const auto options = std::make_shared<VerifyOptions>();
-  verify->add_option("--device", options->device, "number of the device, from 0")
-      ->check(CLI::Range(0, 1023))
-      ->capture_default_str();
-  verify->add_option("--seconds", options->seconds, "stop after so long")
-      ->check(finite_number)
-      ->check(CLI::Range(1.0, 86400.0))
-      ->capture_default_str();
-  verify->add_option("--kernel", options->kernel, "only kernels whose name contains this");
-  verify->add_flag("--json", options->json, "print JSON");
-  return {verify, [options] { return run_verify(*options); }};
+  verify.add("--device", options->device, "number of the device, from 0")
+      .between(0, 1023)
+      .shows_default();
+  verify.add("--seconds", options->seconds, "stop after so long")
+      .finite()
+      .between(1.0, 86400.0)
+      .shows_default();
+  verify.add("--kernel", options->kernel, "only kernels whose name contains this");
+  verify.flag("--json", options->json, "print JSON");
+  return {verify.app(), [options] { return run_verify(*options); }};
 }
 
 }  // namespace octet::tool

@@ -1,16 +1,16 @@
 // Threads of one call: created by the call, joined before it returns, none when one is enough. No
 // pool outlives a call, so the library can be loaded before a fork and holds no process-wide state.
+// For the CPU backend and, for work of its own, the command.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-namespace oct::cpu {
+namespace oct::threads {
 
 inline int thread_count(int wanted) {
   if (wanted > 0) return wanted;
@@ -52,4 +52,13 @@ int parallel_workers(int workers, const Body& body) {
   return 1 + static_cast<int>(threads.size());
 }
 
-}  // namespace oct::cpu
+// Calls body(first, last) for ranges that together are [0, count), in `wanted` threads; 0 for all
+// the processor's. Empty: once, with nothing to do.
+template <typename Body>
+void parallel_ranges(int64_t count, int wanted, const Body& body) {
+  const int64_t parts = std::clamp<int64_t>(count, 1, thread_count(wanted));
+  parallel_workers(static_cast<int>(parts),
+                   [&](int64_t i) { body(count * i / parts, count * (i + 1) / parts); });
+}
+
+}  // namespace oct::threads

@@ -1,0 +1,104 @@
+"""Products grouped over K (weight gradients of experts), in the packed form that SM90 reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import cpu
+from .._arrays import ANY_DEVICE, view
+from .._infer import _layout
+from .._library import refusal
+from .._plan import plan
+from .._problem import GemmProblem
+from .._torch import torch as _torch
+from ..cuda import default_context
+from ..errors import InvalidArgument, Unsupported
+from . import _operands as o
+from .settings import options
+
+
+def _sizes(ks: Any) -> list[int]:
+    try:
+        sizes = [int(k) for k in ks]
+    except TypeError:
+        raise refusal("ks_cpu", ks, "must be a list of each group's K") from None
+    for g, k in enumerate(sizes):
+        if k < 0 or k % 128:
+            raise InvalidArgument(f"ks_cpu[{g}] = {k}: must be a multiple of 128, 0 or more")
+    return sizes
+
+
+def k_grouped_fp8_gemm_nt_contiguous(
+    a: tuple[Any, Any],
+    b: tuple[Any, Any],
+    d: Any,
+    ks_cpu: list[int] | None = None,
+    grouped_layout: Any = None,
+    c: Any = None,
+    recipe: tuple[int, int, int] = (1, 1, 128),
+    compiled_dims: str = "mn",
+    use_psum_layout: bool = False,
+    *,
+    ks: list[int] | None = None,
+    ks_tensor: Any = None,
+) -> None:
+    """D[g] = A_g * B_g^T, or C[g] + A_g * B_g^T.
+
+    a: e4m3 of sum(ks) * M elements: for each group its [M,K_g], one after the other, and scales
+    [M, sum(ks) / 128], where column kb is that of the kb-th block of all; b: the same with N.
+    d: [G,M,N], float32 or bfloat16; c: as d, or d itself; without it D is the product.
+    ks_cpu: each group's K, multiples of 128 (0: D[g] is C[g], or zero). grouped_layout: the same as
+    int32 [G] where the operands are. ks, ks_tensor: older names of both.
+    use_psum_layout: of SM100; raises Unsupported, as do other recipes.
+    """
+    if use_psum_layout:
+        raise Unsupported("use_psum_layout = True: must be False in K-grouped products on SM90")
+    if o.granularity(recipe) != "1d1d":
+        raise Unsupported(f"recipe = {recipe!r}: must be (1, 1, 128) in K-grouped products")
+    sizes = _sizes(ks_cpu if ks is None else ks)
+    counts = grouped_layout if ks_tensor is None else ks_tensor
+    if counts is None:
+        raise InvalidArgument("grouped_layout is None: must be int32, each group's K")
+    left, right = o.pair("a", a), o.pair("b", b)
+    out = view("d", d)
+    if len(out.shape) != 3 or out.shape[0] != len(sizes):
+        raise out.wrong(f"[{len(sizes)}, M, N], one matrix per group")
+    groups, m, n = out.shape
+    total = sum(sizes)
+    flat: list[Any] = []
+    for name, x, rows in (("a", left[0], m), ("b", right[0], n)):
+        v = view(name, o.codes(name, x) if len(x.shape) > 1 else x)
+        elements = 1
+        for size in v.shape:
+            elements *= size
+        if elements != total * rows:
+            raise v.wrong(f"[{total * rows}], {rows} rows of each group's K")
+        flat.append(x if len(v.shape) == 1 else x.reshape(-1))
+    sfa, sfb = o.scales("sfa", left[1]), o.scales("sfb", right[1])
+    sms, pdl = options()
+    problem = GemmProblem(
+        grouping="kgrouped", packed=True, groups=groups, m=m, n=n, k=-(-total // max(groups, 1)),
+        d_type=out.infer_type(("f32", "bf16", "f16"), None, ""), accumulate=c is not None,
+        sfa_layout=_layout(view("sfa", sfa), "column_major"),
+        sfb_layout=_layout(view("sfb", sfb), "column_major"), sm_budget=sms, dependent_launch=pdl,
+    )  # fmt: skip
+    more = {"group_counts": o.one_dimension("group_counts", counts, groups)}
+    if c is not None:
+        more["c"] = c
+    if out.on_device:
+        context = default_context(0 if out.device == ANY_DEVICE else out.device)
+        context.gemm(problem, flat[0], flat[1], sfa, sfb, d, **more)
+    else:
+        cpu.run(plan(problem), flat[0], flat[1], sfa, sfb, d, **more)
+
+
+def k_grouped_wgrad_gemm_fp8_fp8_fp32_nt(
+    lhs: tuple[Any, Any], rhs: tuple[Any, Any], out: Any, batch_sizes: list[int]
+) -> None:
+    """out[g] += A_g * B_g^T by an older name: scales are [sum(K) / 128, M or N], the other way."""
+    torch = _torch("k_grouped_wgrad_gemm_fp8_fp8_fp32_nt()")
+    counts = torch.tensor(list(batch_sizes), dtype=torch.int32, device=out.device)
+    a, b = o.pair("lhs", lhs), o.pair("rhs", rhs)
+    k_grouped_fp8_gemm_nt_contiguous(
+        (a[0], a[1].t()), (b[0], b[1].t()), out, batch_sizes, counts, out
+    )

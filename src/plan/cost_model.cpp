@@ -1,0 +1,139 @@
+// See cost_model.h.
+#include "plan/cost_model.h"
+
+#include <algorithm>
+
+#include "core/math.h"
+#include "core/types.h"
+#include "plan/kernel_costs.h"
+#include "plan/kernel_facts.h"
+#include "plan/longer_of_two.h"
+
+namespace oct::plan {
+namespace {
+
+// The logarithm to base 2, as a straight line between powers: the same on every machine.
+double doublings(double x) {
+  int exponent = 0;
+  const double fraction = std::frexp(x, &exponent);  // [0.5, 1)
+  return x <= 0 ? 0 : exponent - 2 + 2 * fraction;
+}
+
+}  // namespace
+
+Traffic traffic_of(const octet_gemm_problem& p) {
+  Traffic t;
+  t.blocks = static_cast<double>(core::ceil_div(p.k, core::kBlockK));
+  t.groups = static_cast<double>(p.groups);
+  t.rows = static_cast<double>(core::round_up(p.m, 8)) * t.groups;
+  t.d_bytes = static_cast<double>(p.m) * static_cast<double>(p.n) * t.groups *
+              (p.d_type == OCTET_F32 ? 4 : 2) * (p.accumulate ? 2 : 1);
+  t.elements = static_cast<double>(p.m) * static_cast<double>(p.n) * t.groups;
+  t.read =
+      (static_cast<double>(p.m) + static_cast<double>(p.n)) * static_cast<double>(p.k) * t.groups;
+  t.weights = static_cast<double>(p.n) * static_cast<double>(p.k) * t.groups;
+  // The pitch is taken to be K, rounded up to what the copy engine needs. 128 bytes of K then lie
+  // in two lines of L2, and in five sectors of it where rows begin in the middle of one.
+  const int64_t pitch = core::round_up(p.k, 16);
+  // Groups over K share a pitch that nobody knows here.
+  t.unaligned_port = p.grouping == OCTET_K_GROUPED ? 0
+                     : pitch % 32 != 0             ? 26.5
+                     : pitch % 64 != 0             ? 37
+                     : pitch % 128 != 0            ? 44
+                                                   : 0;
+  return t;
+}
+
+// All of a candidate's cost but `work`, which is longer_of_two(math, stream).
+// Fitted to 660 forced timings of 94 shapes on an H200 (docs/performance-log.md, 2026-11-30): 5.1 %
+// root mean square; its choice costs 1.1 % on average over the fastest one measured, at worst 14 %.
+Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
+                   const octet_device_spec& device, int split) {
+  constexpr double kClock = 1700;          // cycles in a microsecond, under load
+  constexpr double kFill = 0.9;            // to the first product, and from the last one
+  constexpr double kClusterLaunch = 0.41;  // clusters of more than two CTAs have to be placed
+  constexpr double kMeeting = 0.18;        // ranges of K wait for each other
+  constexpr double kExchange = 3.5;        // us for 64 KB of partial sums of a CTA
+  constexpr double kStore = 1.24;          // us for 64 KB of D
+  constexpr double kHiddenStore = 1.02;    // where it leaves under the next tile's WGMMA
+  constexpr double kStreamed = 0.953;      // of the DRAM rate that tiles reach
+  constexpr double kBusy = 0.35;           // of the SMs, that saturate DRAM
+  constexpr double kPort = 64;             // bytes a cycle that an SM takes from L2
+  constexpr double kMeasuredTensorRate = 1672e12 / 132;  // of an SM of the device that was measured
+  const abi::TileConfig& tile = kKernelFacts[static_cast<std::size_t>(kernel)].tile;
+  Cost c;
+  if (g.units == 0) return c;
+  const double clusters = static_cast<double>(g.grid / g.cluster);
+  const double waves = std::ceil(static_cast<double>(g.units) / clusters);
+  const double range = std::ceil(traffic.blocks / (tile.sequential ? 1 : split));
+  const double per_sm = std::clamp(static_cast<double>(g.grid) / device.sms, 1.0,
+                                   static_cast<double>(tile.ctas_per_sm));
+  const double slower = kMeasuredTensorRate * device.sms / device.fp8_flops_per_second;
+
+  // Cycles of one K-block of a tile, with so many CTAs on an SM on average: as measured; where
+  // tensor cores are slower than those measured, their difference comes on top, as what they did
+  // not hide there they do not hide here. But no less than an SM's port takes to bring the operands
+  // in; where rows are no whole lines of L2, that of the SM with most CTAs.
+  const KernelCost& cost = kKernelCosts[kernel];
+  const auto cycles_with = [&](double ctas) {
+    double cycles = cost.alone;
+    if (tile.ctas_per_sm > 1) {
+      cycles += (cost.shared - cost.alone) * (ctas - 1) / (tile.ctas_per_sm - 1);
+    }
+    const double tensor = 2.0 * tile.piece_cols() * tile.pieces() * tile.math_groups() * ctas;
+    cycles += tensor * (slower - 1);
+    const double operands =
+        static_cast<double>(core::kBlockK) * (tile.tile_m + tile.tile_n) * tile.k_groups * ctas;
+    const double requested = static_cast<double>(core::kBlockK) *
+                             (static_cast<double>(tile.tile_m) / tile.cluster_n +
+                              static_cast<double>(tile.tile_n) / tile.cluster_m) *
+                             tile.k_groups * std::ceil(ctas);
+    return std::max({cycles, tensor * slower, operands / kPort,
+                     traffic.unaligned_port > 0 ? requested / traffic.unaligned_port : 0.0});
+  };
+  // The last wave may leave the SM to fewer of them.
+  const double last_units = static_cast<double>(g.units) - (waves - 1) * clusters;
+  const double last_per_sm =
+      std::clamp(last_units * g.cluster / device.sms, 1.0, static_cast<double>(tile.ctas_per_sm));
+  double cycles = (waves - 1) * cycles_with(per_sm) + cycles_with(last_per_sm);
+  if (tile.grouped) {
+    // Rows that are none cost power.
+    constexpr double kPadding = 0.03;  // for every doubling
+    const double held = static_cast<double>(g.units_m) * tile.tile_m;
+    cycles *=
+        g.share * (1 + kPadding * std::max(0.0, doublings(held / std::max(8.0, traffic.rows))));
+  }
+
+  c.launch = device.launch_seconds * 1e6 + (g.cluster > 2 ? kClusterLaunch : 0);
+  c.fill = kFill;
+  c.math = range * cycles / kClock;
+  // With few SMs at work, DRAM is limited by what they have in flight.
+  const double busy = static_cast<double>(g.grid) / per_sm / (kBusy * device.sms);
+  // Weights that are the 64-row operand pass by once for every tile of tokens; the second time they
+  // mostly lie in L2.
+  constexpr double kAgain = 0.3;
+  const double again = tile.normal() || tile.grouped
+                           ? 0
+                           : kAgain * (static_cast<double>(g.units_m) - 1) * traffic.weights;
+  c.stream = (traffic.read + again + traffic.d_bytes) /
+             (device.dram_bytes_per_second * kStreamed * std::min(1.0, busy)) * 1e6;
+  if (g.cluster_split > 1) c.exchange = waves * kExchange * tile.partial_bytes() / 65536.0;
+  if (g.cluster_split > 1 || tile.k_groups > 1) c.exchange += waves * kMeeting;
+  double tile_store = tile.tile_m * tile.tile_n * 2.0 / 65536.0;
+  // Wider elements, and C that is read.
+  if (tile.paired) tile_store *= traffic.d_bytes / std::max(1.0, traffic.elements * 2);
+  c.store =
+      tile_store * (tile.pieces() == 2 ? kStore + (waves - 1) * kHiddenStore : waves * kStore);
+  return c;
+}
+
+void finish(Cost& cost) { cost.work = longer_of_two(cost.math, cost.stream); }
+
+double least_total(const Cost& c) {
+  // longer_of_two() is at least the longer of the two but for its rounding, and total() rounds by
+  // half a thousandth.
+  const double work = std::max(c.math, c.stream) * (1 - 1e-9);
+  return c.launch + c.fill + work + c.exchange + c.store - 0.001;
+}
+
+}  // namespace oct::plan
