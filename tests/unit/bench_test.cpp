@@ -20,6 +20,7 @@
 #include "bench_statistics.h"
 #include "cases_file.h"
 #include "check_failed.h"
+#include "core/groups.h"
 #include "octet/octet.hpp"
 #include "support/group_sizes.h"
 #include "support/ownership.h"
@@ -154,7 +155,37 @@ TEST(BenchLayout, SetsAreValidApartAndCold) {
                   (p.d_type == OCTET_F32 ? 4 : 2),
               x.d.bytes);
   }
-  EXPECT_THROW(layout_of(problem("kgrouped_g6m256n256k512_1d1d")), Error);
+}
+
+// K of each group, where it starts, and what the floor counts.
+TEST(BenchGroups, GroupsOverKAreWhatTheStringSays) {
+  for (const char* text : {"kgrouped_g6m256n264k512_f32_acc", "kgrouped_g5m40n72k300_i64_seed5",
+                           "kgrouped_g7m40n72k300_packed", "kgrouped_g3m40n72k1_even"}) {
+    const GemmProblem p = problem(text);
+    const auto sizes =
+        oct::testing_support::draw_group_sizes(p, oct::testing_support::SizeMode::kSeeded);
+    EXPECT_EQ(group_sizes(p), sizes) << text;
+    const OperandLayout x = layout_of(p);
+    EXPECT_EQ(x.groups.real_k, std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
+    EXPECT_EQ(x.groups.rows, p.m);
+    // A run reads the metadata without clamping anything.
+    std::vector<char> metadata(x.groups.metadata.begin(), x.groups.metadata.end());
+    char* base[7];
+    for (std::int64_t i = 0; i < 7; ++i) base[i] = reinterpret_cast<char*>((i + 1) << 40);
+    const OperandBases bases{base[0], base[1], base[2], base[3],        base[4],
+                             base[5], base[6], nullptr, metadata.data()};
+    const GemmPlan plan = plan_gemm(p, DeviceSpec::preset("cpu").value()).value();
+    const GemmArgs args = args_of(p, x, bases, 1, 0);
+    EXPECT_EQ(check(plan, args).message(), "") << text;
+    std::int64_t start = 0;
+    for (std::size_t g = 0; g < sizes.size(); ++g) {
+      const oct::core::Range k = oct::core::group_k(p, args, static_cast<std::int64_t>(g), start);
+      EXPECT_EQ(k.first, start) << text;
+      EXPECT_EQ(k.last - k.first, sizes[g]) << text;
+      start += (sizes[g] + 127) / 128 * 128;
+    }
+    EXPECT_EQ(start, x.groups.cols) << text;
+  }
 }
 
 // The sizes that a problem string stands for, as the tests draw them, and metadata that a run

@@ -155,6 +155,7 @@ TEST(KernelAbiMemory, SfbOfAnyTileFitsItsSlots) {
 
 TEST(KernelAbiMemory, BoxesAreWhatTheCopyEngineTakes) {
   for (const Variant& v : all_variants()) {
+    if (v.tile.packed) continue;  // no boxes
     const cuda::Launch l = launch_of(v, false, true);
     const KernelParams& p = l.params;
     for (const TensorMap* map : {&p.a, &p.b, &p.sfa}) {
@@ -285,9 +286,8 @@ TEST(KernelAbiBarriers, BytesOfAStageAreThoseOfItsBoxes) {
             << v.name();
       }
       const SmemLayout s = make_smem_layout(v.tile, 1);
-      EXPECT_EQ(s.stage_bytes,
-                weight_bytes(v.tile, v.tile.blocks, true) +
-                    activation_bytes(v.tile, v.tile.blocks, true))
+      EXPECT_EQ(s.stage_bytes, weight_bytes(v.tile, v.tile.blocks, true) +
+                                   activation_bytes(v.tile, v.tile.blocks, true))
           << v.name();
       if (!plain) {
         EXPECT_LE(box_bytes(p.sfa), s.sfb_offset) << v.name();
@@ -337,8 +337,8 @@ TEST(KernelAbiBarriers, CountsFitABarrier) {
                   activation_bytes(v.tile, v.tile.blocks, false),
               1 << 20)
         << v.name();
-    for (const int arrivals :
-         {full_arrivals(v.tile, true, true), empty_arrivals(v.tile), exchange_free_arrivals(v.tile, split)}) {
+    for (const int arrivals : {full_arrivals(v.tile, true, true), empty_arrivals(v.tile),
+                               exchange_free_arrivals(v.tile, split)}) {
       EXPECT_GE(arrivals, 1) << v.name();
       EXPECT_LT(arrivals, 1 << 20) << v.name();
     }

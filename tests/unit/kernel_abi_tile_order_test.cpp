@@ -62,7 +62,7 @@ class Walk {
  public:
   // Empty, or the first thing that is wrong. `ctas`: as in launch().
   std::string check(const Variant& v, const octet_gemm_problem& p, int64_t ctas = 0) {
-    const cuda::Launch l = launch(v, p, ctas);
+    const cuda::Launch l = launch(v, kernel_launches::as_served(v, p), ctas);
     const int64_t across = ceil_div(p.n, v.tile.tile_n), down = ceil_div(p.m, v.tile.tile_m);
     const bool all_sms = p.sm_budget == 0 || p.sm_budget == h200().sms;
     int64_t most = all_sms ? h200().sms * v.tile.ctas_per_sm : p.sm_budget;
@@ -232,7 +232,7 @@ TEST(KernelAbiTileOrder, PlacesOfUpTo2To31Units) {
           if (!plan::serves(tile, p, h200(), v.split).ok()) continue;
           ++shapes;
           const plan::Geometry g = plan::make_geometry(tile, p, v.split, 132);
-          const TileOrder order = launch(v, p).params.order;
+          const TileOrder order = launch(v, kernel_launches::as_served(v, p)).params.order;
           ASSERT_EQ(order.units, g.units) << text(v, p);
           const int64_t across = g.bands_along_n ? g.units_n : g.units_m;
           const int64_t along = g.bands_along_n ? g.units_m : g.units_n;

@@ -124,9 +124,10 @@ TEST(PlanGrouped, TheExpectationIsAHint) {
 
 TEST(PlanGrouped, OtherGroupingsAreRefusedForTheirOwnReason) {
   const DeviceSpec device = DeviceSpec::preset("h200").value();
-  EXPECT_EQ(supports(GemmProblem::parse("kgrouped_g4m256n256k512_1d1d").value(), device).message(),
-            "kgrouped_g4m256n256k512 on h200: no kernel takes it (the first, normal_m256n128: "
-            "serves dense and batched problems)");
+  EXPECT_EQ(
+      supports(GemmProblem::parse("kgrouped_g4m256n256k512_bf16in").value(), device).message(),
+      "kgrouped_g4m256n256k512_bf16in on h200: no kernel takes it (the first, "
+      "normal_m256n128_kg: serves e4m3 operands with 1D1D scales)");
   // Of the kernels for its grouping, not of the first of all.
   EXPECT_EQ(supports(GemmProblem::parse("offsets_g4m256n256k512_1d1d").value(), device).message(),
             "offsets_g4m256n256k512_1d1d on h200: no kernel takes it (the first, "

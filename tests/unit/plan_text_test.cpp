@@ -191,7 +191,7 @@ TEST(Plan, CandidatesAreWhatThePlannerChoosesFrom) {
     EXPECT_EQ(octet_plan_candidate(&p, &h200, -1, &plan, nullptr), OCTET_INVALID_ARGUMENT);
     EXPECT_STREQ(octet_status_message(), "index = -1: must be 0 or more");
   }
-  const GemmProblem p = GemmProblem::parse("dense_m64n256k512_1d1d").value();
+  const GemmProblem p = GemmProblem::parse("dense_m64n256k512_bf16in").value();
   EXPECT_EQ(plan_candidates(p, cpu_device(), 8).value(),
             std::vector<GemmPlan>{plan_gemm(p, cpu_device()).value()});
   EXPECT_EQ(plan_candidates(p, h200, 8).message(), plan_gemm(p, h200).message());

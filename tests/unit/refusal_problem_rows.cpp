@@ -106,8 +106,8 @@ std::vector<Row> problem_rows() {
        "same bits anywhere"},
       {Rule::kNoKernel,
        supported(
-           "dense_m64n256k512_1d1d", [](auto&) {}, "h200"),
-       "dense_m64n256k512_1d1d on h200: no kernel takes it (the first, normal_m256n128: serves "
+           "dense_m64n256k512_bf16in", [](auto&) {}, "h200"),
+       "dense_m64n256k512_bf16in on h200: no kernel takes it (the first, normal_m256n128: serves "
        "e4m3 "
        "operands with 1D2D scales)"},
       {Rule::kPlanString, [] { return GemmPlan::parse("dense_m64n256k512 @ cpu").status(); },

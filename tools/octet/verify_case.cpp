@@ -35,6 +35,11 @@ constexpr CaseSpec kCases[] = {
     {"aligned_g8m77n1000k576_align8", 2, 0, 0, 0, 0, false, false},
     {"masked_g5m70n776k1030", 2, 0, 0, 0, 1, false, false},
     {"masked_g70m3n264k300_maxm9_pdl", 2, 0, 8, 0, 0, false, false},
+    {"dense_m300n520k1031_1d1d_f32_acc", 8, 1, 0, 0, 1, false, false},
+    {"dense_m133n257k640_1d1d_sfarow_sfbodd", 8, 0, 1, 1, 1, false, true},
+    {"kgrouped_g6m300n520k300_f32_acc", 3, 1, 4, 0, 1, true, false},
+    {"kgrouped_g9m65n130k200_i64_sfbrow", 3, 0, 2, 0, 1, false, false},
+    {"kgrouped_g5m300n264k256_f32_acc_packed", 3, 0, 0, 0, 0, false, false},
 };
 
 constexpr int64_t kGuard = 512;  // bytes on either side of D
@@ -88,9 +93,12 @@ std::span<const CaseSpec> verify_cases() { return kCases; }
 
 VerifyCase::VerifyCase(const CaseSpec& spec)
     : problem_(GemmProblem::parse(spec.problem).value()), groups_(group_layout(problem_)) {
+  const bool by_k = problem_.grouping == OCTET_K_GROUPED;
   if (problem_.grouping == OCTET_BATCHED || problem_.grouping == OCTET_MASKED) {
     matrices_ = problem_.groups;
   }
+  b_matrices_ = by_k ? 1 : problem_.groups;
+  d_matrices_ = by_k ? problem_.groups : matrices_;
   lay_out(spec);
   const GemmProblem& p = problem_;
   const auto seed = static_cast<uint64_t>(p.m * 1000003 + p.n * 1009 + p.k);
@@ -102,7 +110,7 @@ VerifyCase::VerifyCase(const CaseSpec& spec)
   if (!p.accumulate) return;
   const Buffer c = spec.in_place ? kD : kC;
   const int64_t element = size_of(p.d_type);
-  for (int64_t g = 0; g < matrices_; ++g) {
+  for (int64_t g = 0; g < d_matrices_; ++g) {
     for (int64_t row = 0; row < groups_.rows; ++row) {
       const int64_t at = offset_[c] + (g * shape_.c.group_stride + row * shape_.c.ld) * element;
       fill_values(buffers_[c].data() + at, p.n, p.d_type,
@@ -113,11 +121,14 @@ VerifyCase::VerifyCase(const CaseSpec& spec)
 
 void VerifyCase::lay_out(const CaseSpec& spec) {
   const GemmProblem& p = problem_;
-  const int64_t g = p.groups, blocks = k_blocks(p.k), b_rows = ceil_div(p.n, 128);
-  const int64_t element = size_of(p.d_type), k_ld = round_up(p.k, 16) + 16 * spec.pad;
+  const int64_t g = b_matrices_, cols = groups_.cols, blocks = k_blocks(cols);
+  const int64_t b_rows = scale_rows(p.n);
+  // Packed groups are as wide as their K, one behind the other.
+  const int64_t element = size_of(p.d_type),
+                k_ld = p.packed ? cols : round_up(cols, 16) + 16 * spec.pad;
   const int64_t m = groups_.rows;
-  shape_.a = matrix(nullptr, m, p.k, k_ld, m * k_ld + 16 * spec.pad);
-  shape_.b = matrix(nullptr, p.n, p.k, k_ld, p.n * k_ld);
+  shape_.a = matrix(nullptr, m, cols, k_ld, m * k_ld + 16 * spec.pad);
+  shape_.b = matrix(nullptr, p.n, cols, k_ld, p.n * k_ld);
   const int64_t d_ld = p.n + spec.d_pad;
   shape_.d = matrix(nullptr, m, p.n, d_ld, m * d_ld + 3 * spec.d_pad);
   if (p.accumulate) shape_.c = shape_.d;
@@ -149,10 +160,10 @@ void VerifyCase::lay_out(const CaseSpec& spec) {
   buffers_[kSfb].assign(static_cast<std::size_t>(g * shape_.sfb.group_stride * 4 + 16), kNanByte);
   if (p.bias_type != OCTET_NONE) {
     buffers_[kBias].resize(
-        static_cast<std::size_t>(g * shape_.bias_group_stride * size_of(p.bias_type)));
+        static_cast<std::size_t>(p.groups * shape_.bias_group_stride * size_of(p.bias_type)));
   }
   const auto d_bytes =
-      static_cast<std::size_t>((matrices_ * shape_.d.group_stride + spec.d_shift) * element);
+      static_cast<std::size_t>((d_matrices_ * shape_.d.group_stride + spec.d_shift) * element);
   offset_[kD] = kGuard + spec.d_shift * element;
   buffers_[kD].resize(d_bytes + 2 * kGuard);
   for (std::size_t i = 0; i < buffers_[kD].size(); ++i) {
@@ -177,6 +188,10 @@ GemmArgs VerifyCase::args(const Addresses& base) const {
     case OCTET_OFFSETS: args.group_offsets = at(kMetadata); break;
     case OCTET_ALIGNED: args.group_ends = at(kMetadata); break;
     case OCTET_MASKED: args.group_counts = at(kMetadata); break;
+    case OCTET_K_GROUPED:
+      if (!problem_.packed) args.group_offsets = at(kMetadata);
+      args.group_counts = static_cast<char*>(at(kMetadata)) + groups_.counts_at;
+      break;
     default: break;
   }
   if (problem_.accumulate) args.c.data = buffers_[kC].empty() ? args.d.data : at(kC);
@@ -185,27 +200,28 @@ GemmArgs VerifyCase::args(const Addresses& base) const {
 
 void VerifyCase::fill_operand(Buffer codes, Buffer scales, uint64_t seed, bool any_code) {
   const GemmProblem& p = problem_;
-  if (p.k == 0) return;
+  const int64_t cols = groups_.cols;
+  if (cols == 0) return;
   const octet_matrix& shape = codes == kA ? shape_.a : shape_.b;
   const octet_scale_matrix& strides = codes == kA ? shape_.sfa : shape_.sfb;
-  const int64_t rows = shape.rows, scale_rows = codes == kA ? rows : ceil_div(rows, 128);
+  const int64_t rows = shape.rows, lines = codes == kA ? rows : scale_rows(rows);
   Random random(seed);
-  const int64_t matrices = codes == kA ? matrices_ : p.groups;
+  const int64_t matrices = codes == kA ? matrices_ : b_matrices_;
   for (int64_t g = 0; g < matrices; ++g) {
     uint8_t* const code = buffers_[codes].data() + g * shape.group_stride;
     auto* const scale = reinterpret_cast<float*>(buffers_[scales].data() + offset_[scales]) +
                         g * strides.group_stride;
     if (any_code) {
       for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t k = 0; k < p.k; ++k) {
+        for (int64_t k = 0; k < cols; ++k) {
           uint8_t& c = code[r * shape.ld + k];
           c = static_cast<uint8_t>(random.bits());
           if ((c & kNanCode) == kNanCode) c = static_cast<uint8_t>(c - 1);  // +-448
         }
-        if (r % 37 == 5) code[r * shape.ld + r % p.k] = kNanCode;
+        if (r % 37 == 5) code[r * shape.ld + r % cols] = kNanCode;
       }
-      for (int64_t r = 0; r < scale_rows; ++r) {
-        for (int64_t kb = 0; kb < k_blocks(p.k); ++kb) {
+      for (int64_t r = 0; r < lines; ++r) {
+        for (int64_t kb = 0; kb < k_blocks(cols); ++kb) {
           const auto exponent = static_cast<int>(random.bits() % 81) - 40;
           const float s = std::ldexp(1 + std::fabs(random.bell()), exponent);
           scale[r * strides.row_stride + kb * strides.k_stride] = r % 11 == 7 && kb == 1 ? 0.0f : s;
@@ -214,20 +230,33 @@ void VerifyCase::fill_operand(Buffer codes, Buffer scales, uint64_t seed, bool a
       continue;
     }
     // Rows of different size, so that scales matter.
-    std::vector<float> x(static_cast<std::size_t>(rows * p.k));
+    std::vector<float> x(static_cast<std::size_t>(rows * cols));
     for (int64_t r = 0; r < rows; ++r) {
       const float size = std::ldexp(1.0f, static_cast<int>(r * 5 % 9) - 4);
-      for (int64_t k = 0; k < p.k; ++k)
-        x[static_cast<std::size_t>(r * p.k + k)] = size * random.bell();
+      for (int64_t k = 0; k < cols; ++k)
+        x[static_cast<std::size_t>(r * cols + k)] = size * random.bell();
     }
     QuantizeArgs q;
-    q.block = codes == kA ? OCTET_BLOCK_1X128 : OCTET_BLOCK_128X128;
-    q.x = matrix(x.data(), rows, p.k);
-    q.codes = matrix(code, rows, p.k, shape.ld);
+    q.block = codes == kA || p.granularity == OCTET_1D1D ? OCTET_BLOCK_1X128 : OCTET_BLOCK_128X128;
+    q.x = matrix(x.data(), rows, cols);
+    q.codes = matrix(code, rows, cols, shape.ld);
     q.scales = scale;
     q.row_stride = strides.row_stride;
     q.k_stride = strides.k_stride;
     cpu::quantize(q).value();
+  }
+  if (p.grouping == OCTET_K_GROUPED && !p.packed) clear_tails(buffers_[codes].data(), shape);
+}
+
+// Zero codes between each group's K and the next multiple of 128, as the interface asks.
+void VerifyCase::clear_tails(uint8_t* codes, const octet_matrix& shape) const {
+  int64_t start = 0;
+  for (const int64_t size : group_sizes(problem_)) {
+    const int64_t next = start + round_up(size, 128);
+    for (int64_t r = 0; r < shape.rows; ++r) {
+      std::fill(codes + r * shape.ld + start + size, codes + r * shape.ld + next, uint8_t{0});
+    }
+    start = next;
   }
 }
 
@@ -286,7 +315,7 @@ std::optional<Difference> VerifyCase::compare(const Bytes& got, const Bytes& wan
     if (byte < offset_[kD]) return -1;
     const int64_t at = (byte - offset_[kD]) / element, in_group = at % d.group_stride;
     const bool inside =
-        at / d.group_stride < matrices_ && in_group / d.ld < d.rows && in_group % d.ld < p.n;
+        at / d.group_stride < d_matrices_ && in_group / d.ld < d.rows && in_group % d.ld < p.n;
     return inside ? at : -1;
   };
   Difference found;
@@ -304,7 +333,7 @@ std::optional<Difference> VerifyCase::compare(const Bytes& got, const Bytes& wan
       found.want = value_text(want.data() + start);
     } else if (first) {
       const int64_t end =
-          offset_[kD] + ((matrices_ - 1) * d.group_stride + (d.rows - 1) * d.ld + p.n) * element;
+          offset_[kD] + ((d_matrices_ - 1) * d.group_stride + (d.rows - 1) * d.ld + p.n) * element;
       found.got = fmt::format("{:#04x}", got[static_cast<std::size_t>(i)]);
       found.want = fmt::format("{:#04x}", want[static_cast<std::size_t>(i)]);
       found.place = i < offset_[kD] ? fmt::format("{} bytes before D", offset_[kD] - i)

@@ -47,7 +47,10 @@ class VerifyCase {
   explicit VerifyCase(const CaseSpec& spec);
 
   const GemmProblem& problem() const { return problem_; }
-  int64_t outputs() const { return groups_.real_rows * problem_.n; }
+  int64_t outputs() const {
+    const bool by_k = problem_.grouping == OCTET_K_GROUPED;
+    return groups_.real_rows * problem_.n * (by_k ? problem_.groups : 1);
+  }
   // As uploaded before each run; kD holds guard bands, padding and what D holds before.
   const Bytes& buffer(Buffer which) const { return buffers_[which]; }
   // The arguments of a run with its buffers at these addresses.
@@ -61,12 +64,18 @@ class VerifyCase {
  private:
   void lay_out(const CaseSpec& spec);
   void fill_operand(Buffer codes, Buffer scales, uint64_t seed, bool any_code);
+  void clear_tails(uint8_t* codes, const octet_matrix& shape) const;
+  // Rows that `rows` rows of B have scales for.
+  int64_t scale_rows(int64_t rows) const {
+    return problem_.granularity == OCTET_1D1D ? rows : ceil_div(rows, 128);
+  }
   void fill_values(uint8_t* to, int64_t count, octet_type type, uint64_t seed) const;
   std::string value_text(const uint8_t* at) const;
 
   GemmProblem problem_;
   GroupLayout groups_;
-  int64_t matrices_ = 1;                    // of A and of D
+  int64_t matrices_ = 1;  // of A
+  int64_t b_matrices_ = 1, d_matrices_ = 1;
   GemmArgs shape_;                          // strides; no pointers
   std::array<int64_t, kBuffers> offset_{};  // bytes before the operand
   std::array<Bytes, kBuffers> buffers_;
