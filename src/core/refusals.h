@@ -110,6 +110,7 @@ enum class Rule {
   kGpuKernel,
   kNotPrepared,
   kCapturing,
+  kValidateCapture,
   kCopyEngineStride,
   kDriverError,
   kDriverOutOfMemory,
