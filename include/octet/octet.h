@@ -478,6 +478,12 @@ OCTET_API octet_code octet_cuda_run(const octet_cuda_context* context, const oct
  * is not loaded is refused with OCTET_NOT_PREPARED, and the capture stays intact. */
 OCTET_API octet_code octet_cuda_gemm(octet_cuda_context* context, const octet_gemm_problem* problem,
                                      const octet_gemm_args* args, void* stream);
+/* For debugging: waits for `stream`, reads the grouping metadata that `args` names in device memory
+ * and names the first value that a run would have to clamp. Refused while the stream is captured.
+ */
+OCTET_API octet_code octet_cuda_validate(const octet_cuda_context* context,
+                                         const octet_gemm_plan* plan, const octet_gemm_args* args,
+                                         void* stream);
 
 #ifdef __cplusplus
 }

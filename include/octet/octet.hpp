@@ -408,6 +408,11 @@ class Context {
   Status gemm(const GemmProblem& problem, const GemmArgs& args, void* stream = nullptr) {
     return Status(octet_cuda_gemm(handle_.get(), &problem, &args, stream));
   }
+  // For debugging: waits for `stream` and names the first value of the grouping metadata in device
+  // memory that a run would have to clamp.
+  Status validate(const GemmPlan& plan, const GemmArgs& args, void* stream = nullptr) const {
+    return Status(octet_cuda_validate(handle_.get(), &plan, &args, stream));
+  }
   octet_cuda_context* get() const noexcept { return handle_.get(); }
 
  private:

@@ -177,4 +177,14 @@ octet_code octet_cuda_gemm(octet_cuda_context* context, const octet_gemm_problem
   });
 }
 
+octet_code octet_cuda_validate(const octet_cuda_context* context, const octet_gemm_plan* plan,
+                               const octet_gemm_args* args, void* stream) {
+  return guarded([&]() -> Status {
+    if (context == nullptr) return null("context", kContext);
+    if (plan == nullptr) return null("plan", "an octet_gemm_plan");
+    if (args == nullptr) return null("args", "an octet_gemm_args");
+    return context->context->validate(*plan, *args, to_stream(stream));
+  });
+}
+
 }  // extern "C"

@@ -13,5 +13,7 @@ Status check_dequantize(const octet_quantize_args& args);  // reads them, writes
 
 // Host memory: names the first grouping value that a run would clamp, or scale that is not finite.
 Status validate(const octet_gemm_plan& plan, const octet_gemm_args& args);
+// Of it the grouping metadata alone, whose arrays lie in host memory; `args` is checked.
+Status validate_metadata(const octet_gemm_problem& problem, const octet_gemm_args& args);
 
 }  // namespace oct::core

@@ -287,6 +287,10 @@ constexpr std::array kTexts{
              "kernel {got} is not loaded and the stream is being captured: prepare the plan before "
              "the capture",
              "The capture stays intact."},
+    RuleText{Rule::kValidateCapture, kInvalid, "Devices at run time",
+             "stream: is being captured; octet_cuda_validate() waits for it, so call it before the "
+             "capture",
+             "The capture stays intact."},
     RuleText{Rule::kCopyEngineStride, OCTET_UNSUPPORTED, "Devices at run time",
              "a or b: a stride of 2^40 bytes or more cannot be read by the copy engine",
              "The CPU backend reads it."},

@@ -114,6 +114,7 @@ enum class Rule {
   kGpuKernel,
   kNotPrepared,
   kCapturing,
+  kValidateCapture,
   kCopyEngineStride,
   kDriverError,
   kDriverOutOfMemory,

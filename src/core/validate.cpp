@@ -109,24 +109,6 @@ Status validate_k(const octet_gemm_problem& p, const octet_gemm_args& args) {
   return {};
 }
 
-Status validate_metadata(const octet_gemm_problem& p, const octet_gemm_args& args) {
-  if (p.grouping == OCTET_CONTIGUOUS)
-    return validate_contiguous(p, args);  // rows without groups too
-  if (p.groups == 0) return {};
-  switch (p.grouping) {
-    case OCTET_OFFSETS: return validate_offsets(p, args);
-    case OCTET_ALIGNED: return validate_aligned(p, args);
-    case OCTET_K_GROUPED: return validate_k(p, args);
-    case OCTET_MASKED:
-      for (int64_t g = 0; g < p.groups; ++g) {
-        const int64_t count = index_at(args.group_counts, OCTET_I32, g);
-        if (count < 0 || count > p.max_m) return bad_count(g, count, p.max_m);
-      }
-      return {};
-    default: return {};
-  }
-}
-
 Status scale_error(const char* arg, int64_t g, int64_t r, int64_t kb, float got) {
   return refuse(Rule::kScaleNotFinite, {{"arg", arg},
                                         {"group", text(g)},
@@ -153,6 +135,24 @@ Status validate_scales(const char* arg, const octet_scale_matrix& x, const Scale
 }
 
 }  // namespace
+
+Status validate_metadata(const octet_gemm_problem& p, const octet_gemm_args& args) {
+  if (p.grouping == OCTET_CONTIGUOUS)
+    return validate_contiguous(p, args);  // rows without groups too
+  if (p.groups == 0) return {};
+  switch (p.grouping) {
+    case OCTET_OFFSETS: return validate_offsets(p, args);
+    case OCTET_ALIGNED: return validate_aligned(p, args);
+    case OCTET_K_GROUPED: return validate_k(p, args);
+    case OCTET_MASKED:
+      for (int64_t g = 0; g < p.groups; ++g) {
+        const int64_t count = index_at(args.group_counts, OCTET_I32, g);
+        if (count < 0 || count > p.max_m) return bad_count(g, count, p.max_m);
+      }
+      return {};
+    default: return {};
+  }
+}
 
 Status validate(const octet_gemm_plan& plan, const octet_gemm_args& args) {
   if (Status s = check_args(plan, args); !s.ok()) return s;

@@ -5,8 +5,10 @@
 #include <cctype>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "core/check.h"
+#include "core/float_types.h"
 #include "core/problem.h"
 #include "core/refusals.h"
 #include "kernel_abi/kernel_table.h"
@@ -164,7 +166,9 @@ Status Context::load(const char* kernel) {
     return driver_.fail(("loading kernel " + std::string(kernel)).c_str(), r);
   }
   Function function = nullptr;
-  Result r = driver_.module_function(&function, module, kernel);
+  // Profilers show this name.
+  Result r =
+      driver_.module_function(&function, module, ("octet_gemm_" + std::string(kernel)).c_str());
   const abi::TileConfig tile = abi::parse_kernel(kernel);
   int most = 0;
   for (int split = 1; split <= plan::kLargestCluster; ++split) {
@@ -259,6 +263,38 @@ Status Context::run(const octet_gemm_plan& plan, const octet_gemm_args& args, St
   BoundGemm bound;
   if (Status s = bind(plan, args, bound); !s.ok()) return s;
   return run(bound, stream);
+}
+
+Status Context::validate(const octet_gemm_plan& plan, const octet_gemm_args& args,
+                         Stream stream) const {
+  if (Status s = core::check_args(plan, args); !s.ok()) return s;
+  const octet_gemm_problem& p = plan.problem;
+  const Current current(driver_, handle_);
+  if (current.result() != 0) return driver_.fail("current context", current.result());
+  int capturing = 0;
+  if (driver_.stream_capturing(stream, &capturing) == 0 && capturing != 0) {
+    return refuse(Rule::kValidateCapture, {});
+  }
+  octet_gemm_args host = args;
+  std::vector<std::vector<char>> arrays;
+  Result r = 0;
+  const auto bring = [&](const void*& array, int64_t count, octet_type type) {
+    if (array == nullptr || count <= 0 || r != 0) return;
+    std::vector<char>& copy = arrays.emplace_back(static_cast<std::size_t>(count) *
+                                                  static_cast<std::size_t>(core::size_of(type)));
+    r = driver_.copy_to_host(copy.data(), reinterpret_cast<uintptr_t>(array), copy.size(), stream);
+    array = copy.data();
+  };
+  const bool over_k = p.grouping == OCTET_K_GROUPED;
+  if (p.grouping == OCTET_CONTIGUOUS) bring(host.group_index, args.a.rows, OCTET_I32);
+  if (p.grouping == OCTET_OFFSETS) bring(host.group_offsets, p.groups + 1, p.index_type);
+  if (over_k && !p.packed) bring(host.group_offsets, p.groups, p.index_type);
+  if (p.grouping == OCTET_ALIGNED) bring(host.group_ends, p.groups, OCTET_I32);
+  if (p.grouping == OCTET_MASKED) bring(host.group_counts, p.groups, OCTET_I32);
+  if (over_k) bring(host.group_counts, p.groups, p.index_type);
+  if (r == 0) r = driver_.stream_wait(stream);
+  if (r != 0) return driver_.fail("copy of grouping metadata", r);
+  return core::validate_metadata(p, host);
 }
 
 void Context::set_table(const plan::TunedTable* table) {

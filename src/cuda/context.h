@@ -56,6 +56,10 @@ class Context {
   // bind() and run() in one.
   Status run(const octet_gemm_plan& plan, const octet_gemm_args& args, Stream stream) const;
 
+  // For debugging: waits for `stream`, brings the grouping metadata to the host and names the first
+  // value that a run would clamp.
+  Status validate(const octet_gemm_plan& plan, const octet_gemm_args& args, Stream stream) const;
+
   // Gives gemm() measured choices, a copy of the table; null takes them away. Plans made before are
   // forgotten.
   void set_table(const plan::TunedTable* table);

@@ -54,6 +54,8 @@ Status load(void* library, Driver& d) {
       {"cuModuleLoadData", 2000, &d.module_load, false},
       {"cuModuleUnload", 2000, &d.module_unload, false},
       {"cuModuleGetFunction", 2000, &d.module_function, false},
+      {"cuMemcpyDtoHAsync", 3020, &d.copy_to_host, false},
+      {"cuStreamSynchronize", 2000, &d.stream_wait, false},
       {"cuFuncSetAttribute", 9000, &d.function_set, false},
       {"cuFuncLoad", 12040, &d.function_load, true},
       {"cuLaunchKernelEx", 11060, &d.launch, false},

@@ -75,6 +75,8 @@ struct Driver {
   Result (*module_load)(Module*, const void*);
   Result (*module_unload)(Module);
   Result (*module_function)(Function*, Module, const char*);
+  Result (*copy_to_host)(void*, uint64_t from, std::size_t, Stream);
+  Result (*stream_wait)(Stream);
   Result (*function_set)(Function, FunctionAttribute, int);
   Result (*function_load)(Function);  // null before driver 12.4
   Result (*launch)(const LaunchConfig*, Function, void**, void**);

@@ -18,7 +18,7 @@ constexpr oct::abi::TileConfig kTile = oct::abi::parse_kernel("{name}");
 }}
 
 extern "C" __global__ void __launch_bounds__(kTile.threads(), kTile.ctas_per_sm)
-    {name}(const __grid_constant__ oct::abi::KernelParams params) {{
+    octet_gemm_{name}(const __grid_constant__ oct::abi::KernelParams params) {{
   oct::device::gemm<kTile>(params);
 }}
 """

@@ -37,25 +37,25 @@ Traffic traffic_of(const octet_gemm_problem& p) {
   const int64_t pitch = core::round_up(p.k, 16);
   // Groups over K share a pitch that nobody knows here.
   t.unaligned_port = p.grouping == OCTET_K_GROUPED ? 0
-                     : pitch % 32 != 0             ? 26.5
-                     : pitch % 64 != 0             ? 37
-                     : pitch % 128 != 0            ? 44
+                     : pitch % 32 != 0             ? 27.4
+                     : pitch % 64 != 0             ? 36.4
+                     : pitch % 128 != 0            ? 45
                                                    : 0;
   return t;
 }
 
 // All of a candidate's cost but `work`, which is longer_of_two(math, stream).
-// Fitted to 660 forced timings of 94 shapes on an H200 (docs/performance-log.md, 2026-11-30): 5.1 %
-// root mean square; its choice costs 1.1 % on average over the fastest one measured, at worst 14 %.
+// Constants and costs: chosen so that the cheapest candidate is a fast one, on 1,900 forced timings
+// of 390 shapes on an H200 (docs/performance-log.md, 2026-11-30).
 Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
                    const octet_device_spec& device, int split) {
   constexpr double kClock = 1700;          // cycles in a microsecond, under load
-  constexpr double kFill = 0.9;            // to the first product, and from the last one
-  constexpr double kClusterLaunch = 0.41;  // clusters of more than two CTAs have to be placed
-  constexpr double kMeeting = 0.18;        // ranges of K wait for each other
-  constexpr double kExchange = 3.5;        // us for 64 KB of partial sums of a CTA
-  constexpr double kStore = 1.24;          // us for 64 KB of D
-  constexpr double kHiddenStore = 1.02;    // where it leaves under the next tile's WGMMA
+  constexpr double kFill = 0.87;           // to the first product, and from the last one
+  constexpr double kClusterLaunch = 0.39;  // clusters of more than two CTAs have to be placed
+  constexpr double kMeeting = 0.19;        // ranges of K wait for each other
+  constexpr double kExchange = 3.7;        // us for 64 KB of partial sums of a CTA
+  constexpr double kStore = 1.31;          // us for 64 KB of D
+  constexpr double kHiddenStore = 0.99;    // where it leaves under the next tile's WGMMA
   constexpr double kStreamed = 0.953;      // of the DRAM rate that tiles reach
   constexpr double kBusy = 0.35;           // of the SMs, that saturate DRAM
   constexpr double kPort = 64;             // bytes a cycle that an SM takes from L2
@@ -109,12 +109,14 @@ Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
   c.math = range * cycles / kClock;
   // With few SMs at work, DRAM is limited by what they have in flight.
   const double busy = static_cast<double>(g.grid) / per_sm / (kBusy * device.sms);
-  // Weights that are the 64-row operand pass by once for every tile of tokens; the second time they
-  // mostly lie in L2.
-  constexpr double kAgain = 0.3;
-  const double again = tile.normal() || tile.grouped
-                           ? 0
-                           : kAgain * (static_cast<double>(g.units_m) - 1) * traffic.weights;
+  // Weights pass by once for every tile of tokens; the second time they mostly lie in L2. Where
+  // they are the 64-row operand, that holds for every further time; else it costs once, as tiles of
+  // the same weights walk side by side and ask for what is still on its way from DRAM.
+  constexpr double kAgain = 0.3, kAgainBeside = 0.5;
+  const double more = static_cast<double>(g.units_m) - 1;
+  const double again = tile.grouped    ? 0
+                       : tile.normal() ? kAgainBeside * std::min(more, 1.0) * traffic.weights
+                                       : kAgain * more * traffic.weights;
   c.stream = (traffic.read + again + traffic.d_bytes) /
              (device.dram_bytes_per_second * kStreamed * std::min(1.0, busy)) * 1e6;
   if (g.cluster_split > 1) c.exchange = waves * kExchange * tile.partial_bytes() / 65536.0;

@@ -132,6 +132,7 @@ std::map<std::string, std::function<octet_code()>> calls() {
       {"octet_cuda_kernel_name", cannot_fail([] { return octet_cuda_kernel_name(0); })},
       {"octet_cuda_prepare", [=] { return octet_cuda_prepare(none, &plan, 1); }},
       {"octet_cuda_rebind", [=] { return octet_cuda_rebind(none, nullptr, &args); }},
+      {"octet_cuda_validate", [=] { return octet_cuda_validate(none, &plan, &args, nullptr); }},
       {"octet_cuda_run", [=] { return octet_cuda_run(none, &plan, &args, nullptr); }},
       {"octet_cuda_run_bound", [=] { return octet_cuda_run_bound(none, nullptr, nullptr); }},
       {"octet_device_preset",

@@ -50,7 +50,17 @@ void every_kernel(int count, uint64_t seed, bool spoiled, double until, Arena& a
   const auto make = [&](uint64_t s) { return make_grouped_case(s, spoiled); };
   random_cases(count, seed, until, what, make, [&](const GroupedCase& c) {
     const DeviceOperands device(arena, c.host, stream);
-    for (const char* kernel : grouped_kernels()) {
+    const std::vector<const char*> kernels = grouped_kernels();
+    if (!kernels.empty()) {
+      // What a person is told who asks what is wrong with metadata on the device.
+      const octet_gemm_plan plan = plan_for(c.host.problem, kernels[0], 1);
+      const Status told = context->validate(plan, device.args, stream),
+                   wanted = core::validate_metadata(c.host.problem, c.host.args());
+      if (told.message() != wanted.message()) {
+        fail(plan, c.host, what, ("validate: " + told.message()).c_str());
+      }
+    }
+    for (const char* kernel : kernels) {
       run_and_compare(plan_for(c.host.problem, kernel, 1), c.host, device, c.want, stream, what);
     }
   });

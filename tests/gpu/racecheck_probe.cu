@@ -1,19 +1,22 @@
 // What compute-sanitizer's racecheck follows of asynchronous loads: docs/sanitizers.md names what
 // this program shows. One warp loads 4 bytes a lane with cp.async and another reads them when an
-// mbarrier says that they have landed. Three ways to arrive there, each correct by the PTX manual:
+// mbarrier says that they have landed. Four ways to bring them and to arrive, each correct by the
+// PTX manual:
 //
-//   usage: racecheck_probe noinc | incremented | waited
+//   usage: racecheck_probe noinc | incremented | waited | stored
 //
 //   noinc         cp.async.mbarrier.arrive.noinc, as the kernels' producers of scales do
 //   incremented   the same without .noinc
 //   waited        cp.async.wait_all, then an ordinary arrival
+//   stored        no cp.async: an ordinary store, as the scheduler of grouped kernels lists its
+//   tiles
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 
 namespace {
 
-enum Way { kNoinc, kIncremented, kWaited };
+enum Way { kNoinc, kIncremented, kWaited, kStored };
 
 // A ring of two places, filled and emptied kRounds times: with one use of a place nothing could be
 // overwritten too early.
@@ -52,17 +55,23 @@ __global__ void probe(const float* from, float* to) {
     const uint32_t full = bar + 8 * place, empty = full + 8 * kPlaces;
     if (warp == 0) {
       if (round >= kPlaces) wait(empty, (round / kPlaces - 1) & 1);
-      asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
-                       static_cast<uint32_t>(__cvta_generic_to_shared(&landed[place][lane]))),
-                   "l"(from + lane)
-                   : "memory");
+      if (kWay == kStored) {
+        *static_cast<volatile float*>(&landed[place][lane]) = from[lane];
+      } else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
+                         static_cast<uint32_t>(__cvta_generic_to_shared(&landed[place][lane]))),
+                     "l"(from + lane)
+                     : "memory");
+      }
       if (kWay == kNoinc) {
         asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(full) : "memory");
       } else if (kWay == kIncremented) {
         asm volatile("cp.async.mbarrier.arrive.shared::cta.b64 [%0];" ::"r"(full) : "memory");
         arrive(full);
-      } else {
+      } else if (kWay == kWaited) {
         asm volatile("cp.async.wait_all;" ::: "memory");
+        arrive(full);
+      } else {
         arrive(full);
       }
     } else {
@@ -93,8 +102,10 @@ int main(int argc, char** argv) {
     probe<kIncremented><<<1, 64>>>(from, to);
   } else if (std::strcmp(way, "waited") == 0) {
     probe<kWaited><<<1, 64>>>(from, to);
+  } else if (std::strcmp(way, "stored") == 0) {
+    probe<kStored><<<1, 64>>>(from, to);
   } else {
-    std::printf("usage: racecheck_probe noinc | incremented | waited\n");
+    std::printf("usage: racecheck_probe noinc | incremented | waited | stored\n");
     return 2;
   }
   if (cudaMemcpy(host, to, sizeof host, cudaMemcpyDeviceToHost) != cudaSuccess) return 1;

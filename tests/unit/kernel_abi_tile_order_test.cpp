@@ -159,7 +159,9 @@ TEST(KernelAbiTileOrder, EveryKernelSplitAndSmCount) {
   int64_t walks = 0;
   for (const Variant& v : variants()) {
     // Odd numbers of tiles both ways, and more tiles than CTAs.
-    octet_gemm_problem p = problem(v.tile.tile_m * 6 + 1, v.tile.tile_n * 22 + 3, some_k(v));
+    octet_gemm_problem p =
+        kernel_launches::as_served(v, problem(v.tile.tile_m * 6 + 1, v.tile.tile_n * 22 + 3,
+                                              some_k(v)));
     for (int sms = 1; sms <= 132; sms += kSanitized ? 13 : 1) {
       p.sm_budget = 0;
       ASSERT_EQ(walk.check(v, p, sms), "") << text(v, p) << ", plan for " << sms << " CTAs";
