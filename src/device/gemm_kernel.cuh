@@ -7,6 +7,7 @@
 #include "device/normal_gemm.cuh"
 #include "device/packed_producer.cuh"
 #include "device/paired_gemm.cuh"
+#include "device/scale_producer.cuh"
 #include "device/scheduler.cuh"
 #include "device/swapped_gemm.cuh"
 #include "kernel_abi/kernel_table.h"

@@ -8,7 +8,7 @@
 // to WGMMA, kAhead stages later.
 #pragma once
 
-#include "device/pipeline.cuh"
+#include "device/scale_producer.cuh"
 
 namespace oct::device {
 
