@@ -79,6 +79,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "octet_cuda_bound_destroy": (None, [c_void_p]),
     "octet_cuda_run_bound": (c_int32, [c_void_p, c_void_p, c_void_p]),
     "octet_cuda_run": (c_int32, [c_void_p, _PLAN, _ARGS, c_void_p]),
+    "octet_cuda_validate": (c_int32, [c_void_p, _PLAN, _ARGS, c_void_p]),
     "octet_cuda_gemm": (c_int32, [c_void_p, _PROBLEM, c_void_p, c_void_p]),
 }  # fmt: skip
 

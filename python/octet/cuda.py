@@ -171,6 +171,18 @@ class Context:
         record([x.owner for x in views], stream)
         return args.out
 
+    def validate(self, plan: GemmPlan | str, a: Any, b: Any, sfa: Any = None, sfb: Any = None,
+                 out: Any = None, *, stream: Any = None, **arrays: Any) -> None:  # fmt: skip
+        """Waits for the stream and names the first value of the grouping metadata on the device that
+        a run would have to clamp: `octet.validate()` for arrays that only the device holds.
+
+        Raises InvalidArgument with its name, number and value; and as `run()` does.
+        """
+        p = as_plan(plan)
+        given = _arrays(a, b, sfa, sfb, out, arrays)
+        args, _, handle = self._arguments(p.problem, p.workspace_bytes, given, stream)
+        check(lib().octet_cuda_validate(self._handle, byref(p._raw), byref(args.raw), handle))
+
     def gemm(self, problem: GemmProblem, a: Any, b: Any, sfa: Any = None, sfb: Any = None,
              out: Any = None, *, stream: Any = None, **arrays: Any) -> Any:  # fmt: skip
         """Plans, prepares if need be, runs: `run()` without a plan. Returns D.

@@ -62,10 +62,25 @@ class Scheduler {
     // NOTE: metadata may be written by the kernel before this one.
     if (p.flags & abi::kDependent) ptx::wait_for_earlier_kernels();
     const bool by_index = p.groups.kind == abi::GroupKind::kIndex;
-    if (kTile.ragged() && p.k_blocks >= abi::kLeastBalancedBlocks &&
-        unit_step() <= abi::kMostBalancedCtas) {
+    if (kTile.ragged() && abi::is_balanced(p.groups, p.k_blocks, unit_step())) {
       abi::BalancedWalk<kTile, DeviceWarp> walk(p.groups, {lane}, first_unit(), unit_step());
-      list_all([&] { return walk.next(); }, by_index);
+      // NOTE: everybody's first tile is known without a play, and nothing would hide that one.
+      bool first = true;
+      int known = 0;
+      list_all(
+          [&] {
+            abi::GroupTile t;
+            if (first) {
+              first = false;
+              known = 1;
+              return abi::GroupWalk<kTile, DeviceWarp>(p.groups, {lane}).find(first_unit());
+            }
+#pragma unroll 1
+            for (; known >= 0; --known) t = walk.next();
+            known = 0;
+            return t;
+          },
+          by_index);
     } else {
       abi::GroupWalk<kTile, DeviceWarp> walk(p.groups, {lane});
       uint32_t unit = first_unit() - unit_step();

@@ -20,8 +20,15 @@ OCTET_HD constexpr int32_t cost_of_pieces(const TileConfig& tile, uint32_t piece
 }
 
 inline constexpr int kMostBalancedCtas = 160;  // that can be played
-// Where a tile has so many K-blocks it pays: below, the play takes a scheduler too long.
-inline constexpr int kLeastBalancedBlocks = 24;
+
+// Whether the play pays: a scheduler has to play as many tiles as there are CTAs while its own CTA
+// computes one, in steps that end with an entity's columns.
+OCTET_HD constexpr bool is_balanced(const GroupOrder& order, int k_blocks, uint32_t ctas) {
+  constexpr int kLeastBlocks = 24;
+  constexpr int64_t kLeastBlocksAcross = 192;
+  return k_blocks >= kLeastBlocks && ctas <= kMostBalancedCtas &&
+         int64_t{k_blocks} * order.across.divisor >= kLeastBlocksAcross;
+}
 
 template <TileConfig kTile, typename Warp>
 class BalancedWalk : GroupWalk<kTile, Warp> {

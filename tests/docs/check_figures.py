@@ -115,6 +115,39 @@ def check_hopper(sources, readme):
     check(f"{words.get(slower, slower)} of these shapes" in section, f"{slower} shapes are slower")
 
 
+# Rows of README's table of groups: what names them, and which rows of the peer's baseline they stand
+# beside where it has no such problem.
+GROUPED = [("large groups", r"(contiguous|aligned)_g[48]m(8192|4096)n.*", None),
+           ("32 x 256 rows, contiguous", r"contiguous_g32m256n.*", None),
+           ("32 x 256 rows, offsets", r"offsets_g32m256n.*", ("offsets", "contiguous")),
+           ("masked, 32 x 192 and 6 x 1024", r"masked_g(32m192|6m1024)n.*", None),
+           ("masked, 32 x 20 and 6 x 20", r"masked_g(32|6)m20n.*", None),
+           ("weight gradients", r"(dense|kgrouped)_.*_f32_acc", None)]
+
+
+def check_grouped(sources, readme):
+    section = readme[readme.index("Grouped problems and weight gradients"):]
+    results = {}
+    for kind in ("grouped", "wgrad"):
+        for peer in ("", "-baseline"):
+            (name,) = set(re.findall(rf"`(bench/results/[\w-]+-h200-{kind}{peer}\.csv)`", section))
+            results.setdefault(peer, {}).update({r["problem"]: r for r in rows(sources / name)})
+    table = table_after(section, "Grouped problems and weight gradients")
+    check(len(table) == len(GROUPED), f"README.md, groups: {len(table)} rows")
+    for (name, octet, peer, ratio), (wanted, pattern, beside) in zip(table, GROUPED):
+        check(name.startswith(wanted), f"README.md, groups: {name}, wanted {wanted}")
+        ours, theirs = [], []
+        for problem, r in results[""].items():
+            other = problem.replace(*beside) if beside else problem
+            if re.fullmatch(pattern, problem) and other in results["-baseline"]:
+                ours.append(float(r["us"]) / float(r["floor_us"]))
+                theirs.append(float(results["-baseline"][other]["deepgemm_over_floor"]))
+        check(bool(ours), f"README.md, groups: nothing measured for {name}")
+        mean, peers = statistics.geometric_mean(ours), statistics.geometric_mean(theirs)
+        for said, computed in ((octet, mean), (peer, peers), (ratio, peers / mean)):
+            agrees(said, computed, f"README.md, {name}")
+
+
 def check_demo(sources, octet, readme):
     """The demo's table, all but the times and what computed it."""
     said = subprocess.run([octet, "demo", "--backend", "cpu", "--samples", sources / "samples"],
@@ -153,6 +186,7 @@ def main():
     readme = (sources / "README.md").read_text(encoding="utf-8")
     check_cpu(sources, readme)
     check_hopper(sources, readme)
+    check_grouped(sources, readme)
     check_names(sources)
     check_demo(sources, sys.argv[2], readme)
     check_numerics(sources, sys.argv[2])

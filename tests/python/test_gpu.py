@@ -132,6 +132,19 @@ def test_refusals():
         octet.gemm(b[:, :64].t(), b[:, :512], sfa, sfb)
 
 
+def test_metadata_on_the_device_is_named():
+    import torch
+
+    a, b, sfa, sfb = operands(64, 512, 1024)
+    device = to_device(a, np.stack([b, b]), sfa, np.stack([sfb, sfb]))
+    context = cuda.Context(0)
+    plan = octet.plan("offsets_g2m32n512k1024", "h200")
+    good = torch.tensor([0, 30, 64], dtype=torch.int32, device="cuda")
+    context.validate(plan, *device, group_offsets=good)
+    with pytest.raises(octet.InvalidArgument, match="group_offsets"):
+        context.validate(plan, *device, group_offsets=good.flip(0))
+
+
 def host_microseconds(call):
     import torch
 
