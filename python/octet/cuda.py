@@ -94,7 +94,8 @@ class Context:
 
     def __del__(self) -> None:
         # A child of a fork must not touch the driver of its parent.
-        if getattr(self, "_handle", None) and self._process == os.getpid():
+        # At the interpreter's end `os` may be gone, and the process with it soon.
+        if getattr(self, "_handle", None) and os is not None and self._process == os.getpid():
             self._destroy(self._handle)
 
     def __repr__(self) -> str:
@@ -244,7 +245,7 @@ class BoundGemm:
         return current_stream([view(name, x) for name, x in self._owners], ordinal)
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) and self.context._process == os.getpid():
+        if getattr(self, "_handle", None) and os is not None and self.context._process == os.getpid():
             self._destroy(self._handle)
 
     def __repr__(self) -> str:

@@ -240,9 +240,9 @@ class Exchange {
     count = abi::owned_units(kTile, p.share, first);
   }
 
-  // One thread: the next tile's bytes.
+  // One thread: the next tile's bytes. A CTA that owns no unit neither announces nor waits.
   __device__ __forceinline__ void announce() const {
-    ptx::mbarrier_arrive_expect(full, abi::exchanged_bytes(count, ranges));
+    if (count > 0) ptx::mbarrier_arrive_expect(full, abi::exchanged_bytes(count, ranges));
   }
 
   // All math warps, at the end of their K range; last_tile: of this CTA. unit_of(i): number of the
@@ -271,8 +271,8 @@ class Exchange {
         ptx::store_async(to + (u - owner * p.share) * ranges * abi::kUnitBytes,
                          crossed(acc + 4 * i), bar);
       }
-      if (warp < count || warp == 0) {
-        if (count > 0) ptx::mbarrier_wait_cluster(full, tile & 1);
+      if (warp < count) {
+        ptx::mbarrier_wait_cluster(full, tile & 1);
         if (warp == 0 && lane == 0 && !last_tile) announce();
       }
     } else {
