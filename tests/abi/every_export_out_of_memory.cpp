@@ -242,7 +242,7 @@ bool call_with(const std::string& name, const std::function<octet_code()>& call,
 }  // namespace
 
 int main(int, char** arguments) {
-  constexpr int kMostAllocations = 400;
+  constexpr int kMostAllocations = 2000;  // a list of candidates tells of every kernel
   int failures = 0, failed = 0;
   if (!prepare()) {
     std::printf("FAILED: %s\n", octet_status_message());

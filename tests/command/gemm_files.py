@@ -62,8 +62,7 @@ def check_quantised(octet, folder, device):
             descr, shape, data = read_npy(folder / "d.npy")
             check(descr == "<f4" and shape == [m, n] and floats(data) == want,
                   f"{what}, {backend}: D is wrong")
-            # No kernel has one scale a row of B: there the CPU takes over, and says why.
-            on_device = device and backend == "auto" and what in ("squares", "a scalar")
+            on_device = device and backend == "auto"
             check(report["backend"] == ("Fake H200" if on_device else "CPU") and
                   bool(report["why_cpu"]) == (backend == "auto" and not on_device) and
                   report["error"] is None and (report["m"], report["n"], report["k"]) == (m, n, k),

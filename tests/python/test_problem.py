@@ -154,8 +154,8 @@ def test_supports():
     octet.supports("dense_m1n1k1", "h200")
     assert octet.is_supported("dense_m1n1k1", "h200")
     with pytest.raises(octet.Unsupported, match="on h200: "):
-        octet.supports("dense_m64n64k64_1d1d", "h200")
-    assert not octet.is_supported("dense_m64n64k64_1d1d", "h200")
+        octet.supports("dense_m64n64k64_bf16in", "h200")
+    assert not octet.is_supported("dense_m64n64k64_bf16in", "h200")
     with pytest.raises(octet.Unsupported, match=r"has compute capability 8.9: must be 9.0"):
         device = octet.DeviceSpec.preset("h200").replace(compute_major=8, compute_minor=9)
         octet.supports("dense_m4n4k4", device)
