@@ -35,7 +35,7 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/samples/ DESTINATION ${OCTET_INSTALL_SAMPL
 install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md
   ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT octet)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT octet
-  FILES_MATCHING PATTERN "*.md")
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 # What is compiled into the binaries has notices of its own, kept where Debian's packages have them.
 foreach(package libfmt-dev libcli11-dev nlohmann-json3-dev)
   if(EXISTS /usr/share/doc/${package}/copyright)

@@ -21,6 +21,7 @@ from files_support import check, refused, run, run_parts, write_npy, write_safet
 def check_refused(octet, folder):
     write_npy(folder / "x.npy", "F32", (4, 4), [1.0] * 16)
     write_npy(folder / "bits.npy", "BF16", (4, 4), [1.0] * 16)
+    write_npy(folder / "codes.npy", "U8", (2, 8), [0] * 16)
     write_npy(folder / "cube.npy", "F32", (2, 2, 4), [1.0] * 16)
     write_safetensors(folder / "x.safetensors", {
         "w": ("F8_E4M3", [2, 4], [0] * 8), "v": ("F32", [2, 4], [0.0] * 8),
@@ -34,6 +35,8 @@ def check_refused(octet, folder):
             ("cannot be written in", "quantize", folder / "x.npy", "-o", "/proc/q.npy"),
             ("bits.npy: holds 16-bit integers: give --dtype bf16", "quantize", folder / "bits.npy",
              "-o", q),
+            ("codes.npy: holds 8-bit integers: must be F32, BF16 or F16", "quantize",
+             folder / "codes.npy", "-o", q),
             ("cube.npy: has shape [2, 2, 4]: must be a matrix", "quantize", folder / "cube.npy", "-o",
              q),
             ("holds 4 tensors: add :TENSOR, one of i, v, w, w_scale", "quantize",

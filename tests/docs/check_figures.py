@@ -122,7 +122,8 @@ GROUPED = [("large groups", r"(contiguous|aligned)_g[48]m(8192|4096)n.*", None),
            ("32 x 256 rows, offsets", r"offsets_g32m256n.*", ("offsets", "contiguous")),
            ("masked, 32 x 192 and 6 x 1024", r"masked_g(32m192|6m1024)n.*", None),
            ("masked, 32 x 20 and 6 x 20", r"masked_g(32|6)m20n.*", None),
-           ("weight gradients", r"(dense|kgrouped)_.*_f32_acc", None)]
+           ("weight gradients of one layer", r"dense_.*_f32_acc", None),
+           ("weight gradients of experts", r"kgrouped_.*_f32_acc", None)]
 
 
 def check_grouped(sources, readme):

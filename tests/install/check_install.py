@@ -81,7 +81,8 @@ def must_hold(options, prefix, *more):
               "share/octet/samples/sentences.txt", "share/octet/samples/README.md",
               f"{doc}/README.md", f"{doc}/CHANGELOG.md", f"{doc}/LICENSE",
               "share/man/man1/octet.1", "share/bash-completion/completions/octet", *more}
-    wanted |= {f"{doc}/docs/{page.name}" for page in (options.source / "docs").glob("*.md")}
+    wanted |= {f"{doc}/docs/{page.name}" for kind in ("*.md", "*.svg")
+               for page in (options.source / "docs").glob(kind)}
     if wanted - there:
         fail(f"not there: {sorted(wanted - there)}")
     # The targets of one build type, and notices of what was compiled in, as the machine has them.

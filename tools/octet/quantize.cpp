@@ -58,6 +58,11 @@ nlohmann::json quantize_one(const Options& options, TensorStore& store, std::str
   const Tensor& x = store.choose(name);
   const std::string where = label(store, name);
   must_be_matrix(x, where);
+  if (x.dtype == "U8") {
+    throw std::runtime_error(where +
+                             ": holds 8-bit integers: must be F32, BF16 or F16; if they are codes "
+                             "already, `octet dequantize` reads them");
+  }
   const octet_type type = element_type(x, options.dtype, where);
   if (type == OCTET_E4M3) throw std::runtime_error(where + ": holds e4m3 codes already");
   const int64_t rows = x.shape[0], cols = x.shape[1];

@@ -8,10 +8,15 @@ from ..._torch import torch as _torch
 
 
 def calc_diff(x: Any, y: Any) -> Any:
-    """1 - 2 sum(xy) / sum(x^2 + y^2), in float64: 0 for equal tensors. A tensor of one element.
+    """1 - 2 sum(xy) / sum(x^2 + y^2), in float64: 0 for equal tensors. A tensor of one element; of NumPy
+    arrays a number.
 
     Two tensors of zeros are equal: 0.
     """
+    if not hasattr(x, "double") and not hasattr(y, "double"):  # NumPy's
+        x, y = x.astype("float64"), y.astype("float64")
+        squares = (x * x + y * y).sum()
+        return 0.0 if squares == 0 else 1 - 2 * (x * y).sum() / squares
     x, y = x.double(), y.double()
     squares = (x * x + y * y).sum()
     likeness = 2 * (x * y).sum() / squares.clamp(min=5e-324)
