@@ -92,7 +92,7 @@ def _matrix(x: View, kind: str, groups: int, shareable: bool, what: str) -> s.oc
         )
     if row_stride < 0 or (len(x.shape) == 3 and x.strides[0] < 0):
         raise InvalidArgument(f"{x.name} has strides {list(x.strides)}: must be 0 or more")
-    if x.name in ("a", "b"):
+    if x.name in ("a", "b") and cols > 0:  # rows of no elements are never followed
         unit = 8 if kind == "bf16" else 16
         groups_apart = len(x.shape) == 3 and x.shape[0] > 1 and x.strides[0] % unit
         if (rows > 1 and row_stride % unit) or groups_apart:
@@ -100,10 +100,10 @@ def _matrix(x: View, kind: str, groups: int, shareable: bool, what: str) -> s.oc
                 f"{x.name} has strides {list(x.strides)}: rows must lie a multiple of 16 bytes "
                 f"({unit} elements) apart; octet.padded({x.name}) is a copy in which they do"
             )
-    ld = round_up(max(cols, 1), 16) if rows <= 1 else row_stride
+    ld = round_up(max(cols, 1), 16) if rows <= 1 or cols == 0 else row_stride
     group_stride = 0
     if len(x.shape) == 3:
-        group_stride = x.strides[0] if groups > 1 else rows * ld
+        group_stride = x.strides[0] if groups > 1 and cols > 0 else rows * ld
     return s.octet_matrix(x.pointer, rows, cols, ld, group_stride)
 
 

@@ -120,6 +120,8 @@ def _from_torch(name: str, tensor: Any) -> View:
         raise InvalidArgument(f"{name} is on device {device}: must be on the CPU or a CUDA device")
     if str(tensor.layout) != "torch.strided":
         raise InvalidArgument(f"{name} has layout {tensor.layout}: must be torch.strided")
+    if getattr(tensor, "is_neg", bool)():
+        raise InvalidArgument(f"{name} is a view that negates what lies in memory: resolve_neg() first")
     ordinal = HOST if device.type == "cpu" else ANY_DEVICE if device.index is None else device.index
     return View(
         name, tensor, tensor.data_ptr(), str(tensor.dtype).rpartition(".")[2],

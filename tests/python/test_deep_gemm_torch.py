@@ -320,3 +320,35 @@ def test_comparisons(torch):
     if not torch.cuda.is_available():
         with pytest.raises(octet.NoDevice, match="bench_kineto.. times work on a CUDA device"):
             testing.bench_kineto(lambda: None, "gemm_")
+
+
+def test_products_over_no_channels(torch):
+    codes = torch.float8_e4m3fn
+    d = octet.gemm(
+        torch.empty(64, 0, dtype=codes), torch.empty(128, 0, dtype=codes), torch.zeros(64, 0),
+        torch.zeros(1, 0))  # fmt: skip
+    assert d.shape == (64, 128) and not d.any()
+
+
+def test_a_view_that_negates_is_refused(torch):
+    a = torch.ones(4, 128).to(torch.float8_e4m3fn)
+    scales = torch._neg_view(torch.ones(4, 1))
+    with pytest.raises(octet.InvalidArgument, match="sfa is a view that negates"):
+        octet.gemm(a, a, scales, torch.ones(1, 1))
+
+
+@pytest.mark.parametrize("gran_k", [0, -1, 1.5, None, "a"])
+def test_a_granularity_that_is_none(torch, gran_k):
+    with pytest.raises(octet.InvalidArgument, match="gran_k"):
+        deep_gemm.per_token_cast_to_fp8(torch.ones(4, 256), gran_k=gran_k)
+
+
+def test_one_scale_for_all_of_a_short_row(torch):
+    codes, scales = deep_gemm.per_token_cast_to_fp8(torch.ones(4, 256), gran_k=10**9)
+    assert codes.shape == (4, 256) and scales.shape == (4, 1)
+
+
+def test_only_powers_of_two_are_packed(torch):
+    for wrong in (-1.0, float("inf"), 3.0):
+        with pytest.raises(octet.InvalidArgument, match="no powers of two"):
+            deep_gemm.pack_ue8m0_to_int(torch.full((1, 4), wrong))

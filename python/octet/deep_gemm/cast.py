@@ -37,7 +37,7 @@ def pack_ue8m0_to_int(x: Any) -> Any:
             "dimension"
         )
     bits = x.view(torch.int32)
-    if bool(((bits & 0x7FFFFF) != 0).any()):
+    if bool(((bits & 0x7FFFFF) != 0).any() or (bits < 0).any() or (bits >> 23 == 255).any()):
         raise InvalidArgument("x holds no powers of two: must be as ceil_to_ue8m0() makes them")
     return reread((bits >> 23).to(torch.uint8), torch.int32)
 
@@ -59,10 +59,14 @@ def blocked(torch: Any, x: Any, rows: int, cols: int) -> Any:
 def _cast(torch: Any, x: Any, rows: int, cols: int, use_ue8m0: bool) -> tuple[Any, Any]:
     """Codes [M,N], contiguous, and scales [ceil(M / rows), ceil(N / cols)]."""
     m, n = x.shape
+    for gran_k in (rows, cols):
+        if not isinstance(gran_k, int) or gran_k < 1:
+            raise InvalidArgument(f"gran_k = {gran_k}: must be a number of elements, 1 or more")
     if 0 in (m, n):
         scales = torch.zeros(
             (-(-m // rows), -(-n // cols)), dtype=torch.float32, device=x.device)  # fmt: skip
         return torch.zeros((m, n), dtype=torch.float8_e4m3fn, device=x.device), scales
+    rows, cols = min(rows, m), min(cols, n)  # no padding beyond the only block
     parts = blocked(torch, x, rows, cols)
     scale = scales_of(torch, parts, (1, 3), LARGEST, AMAX_MIN, use_ue8m0)
     codes = codes_of(torch, parts, scale).view(torch.uint8)
@@ -92,7 +96,7 @@ def per_channel_cast_to_fp8(
     """
     torch = _torch("per_channel_cast_to_fp8()")
     expect_matrix("x", x)
-    if x.shape[0] % gran_k:
+    if isinstance(gran_k, int) and gran_k > 0 and x.shape[0] % gran_k:
         raise InvalidArgument(f"x has shape {list(x.shape)}: must have a multiple of {gran_k} rows")
     return _cast(torch, x, gran_k, 1, use_ue8m0)
 

@@ -50,7 +50,13 @@ def write(folder: str | os.PathLike[str]) -> str:
 
     Raises FileExistsError if something else of that name is there.
     """
+    if not os.fspath(folder):
+        raise FileNotFoundError("the folder's name is empty: must be a folder to write into")
+    if os.pathsep in os.path.abspath(folder):
+        raise FileNotFoundError(f"{folder} holds {os.pathsep}: PYTHONPATH would take it apart")
     package = os.path.join(os.path.abspath(folder), "deep_gemm")
+    if os.path.exists(package + ".py"):
+        raise FileExistsError(f"{package}.py is there: the package would hide it")
     mark = os.path.join(package, MARK)
     if os.path.isdir(package) and os.listdir(package) and not os.path.exists(mark):
         raise FileExistsError(f"{package} is there and no shim: it is left as it is")
