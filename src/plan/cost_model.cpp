@@ -24,14 +24,14 @@ double doublings(double x) {
 Traffic traffic_of(const octet_gemm_problem& p) {
   Traffic t;
   t.blocks = static_cast<double>(core::ceil_div(p.k, core::kBlockK));
-  t.groups = static_cast<double>(p.groups);
-  t.rows = static_cast<double>(core::round_up(p.m, 8)) * t.groups;
-  t.d_bytes = static_cast<double>(p.m) * static_cast<double>(p.n) * t.groups *
+  const auto groups = static_cast<double>(p.groups);
+  t.rows = static_cast<double>(core::round_up(p.m, 8)) * groups;
+  t.d_bytes = static_cast<double>(p.m) * static_cast<double>(p.n) * groups *
               (p.d_type == OCTET_F32 ? 4 : 2) * (p.accumulate ? 2 : 1);
-  t.elements = static_cast<double>(p.m) * static_cast<double>(p.n) * t.groups;
+  t.elements = static_cast<double>(p.m) * static_cast<double>(p.n) * groups;
   t.read =
-      (static_cast<double>(p.m) + static_cast<double>(p.n)) * static_cast<double>(p.k) * t.groups;
-  t.weights = static_cast<double>(p.n) * static_cast<double>(p.k) * t.groups;
+      (static_cast<double>(p.m) + static_cast<double>(p.n)) * static_cast<double>(p.k) * groups;
+  t.weights = static_cast<double>(p.n) * static_cast<double>(p.k) * groups;
   // The pitch is taken to be K, rounded up to what the copy engine needs. 128 bytes of K then lie
   // in two lines of L2, and in five sectors of it where rows begin in the middle of one.
   const int64_t pitch = core::round_up(p.k, 16);
@@ -95,7 +95,8 @@ Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
   const double last_units = static_cast<double>(g.units) - (waves - 1) * clusters;
   const double last_per_sm =
       std::clamp(last_units * g.cluster / device.sms, 1.0, static_cast<double>(tile.ctas_per_sm));
-  double cycles = (waves - 1) * cycles_with(per_sm) + cycles_with(last_per_sm);
+  double cycles = cycles_with(last_per_sm);
+  if (waves > 1) cycles += (waves - 1) * cycles_with(per_sm);
   if (tile.grouped) {
     // Rows that are none cost power.
     constexpr double kPadding = 0.03;  // for every doubling

@@ -26,7 +26,7 @@ struct Cost {
 
 // What of the cost model is the same for all candidates of a problem.
 struct Traffic {
-  double blocks, groups, d_bytes, read;
+  double blocks, d_bytes, read;
   double weights;         // bytes of B
   double elements;        // of D
   double unaligned_port;  // bytes a cycle that an SM can request of rows pitched so; 0: no limit
