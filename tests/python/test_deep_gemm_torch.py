@@ -343,6 +343,16 @@ def test_a_granularity_that_is_none(torch, gran_k):
         deep_gemm.per_token_cast_to_fp8(torch.ones(4, 256), gran_k=gran_k)
 
 
+@pytest.mark.parametrize("x", [np.ones((4, 256), np.float32), None, 3])
+def test_casts_want_tensors(torch, x):
+    for cast in (
+        deep_gemm.per_token_cast_to_fp8, deep_gemm.per_channel_cast_to_fp8,
+        deep_gemm.per_block_cast_to_fp8,
+    ):  # fmt: skip
+        with pytest.raises(octet.InvalidArgument, match="must be a PyTorch tensor"):
+            cast(x)
+
+
 def test_one_scale_for_all_of_a_short_row(torch):
     codes, scales = deep_gemm.per_token_cast_to_fp8(torch.ones(4, 256), gran_k=10**9)
     assert codes.shape == (4, 256) and scales.shape == (4, 1)

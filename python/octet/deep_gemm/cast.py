@@ -18,6 +18,11 @@ AMAX_MIN = 1e-4
 
 
 def expect_matrix(name: str, x: Any) -> None:
+    if not hasattr(x, "dim"):
+        raise InvalidArgument(
+            f"{name} is {type(x).__name__}: must be a PyTorch tensor; octet.quantize_activations() "
+            "and octet.quantize_weights() take NumPy arrays"
+        )
     if x.dim() != 2:
         raise InvalidArgument(f"{name} has shape {list(x.shape)}: must have 2 dimensions")
 
