@@ -37,7 +37,9 @@ _WORD = {
 _MOST = 1024  # calls that each table remembers; then it forgets all
 _MOST_PLACES = 4  # of a result that a call makes
 
-_NOTHING = (None,) * 5  # in a key, where an array has its pointer, shape, strides, dtype, device
+# In a key, where an array has its pointer, shape, strides, dtype, device, and whether it is a view
+# that negates, which the long way refuses.
+_NOTHING = (None,) * 6
 
 _calls: dict[Any, Call] = {}
 _bound: dict[Any, Any] = {}  # key -> what `again()` unpacks, or a _Maker
@@ -68,20 +70,20 @@ def again(
     try:
         key: tuple[Any, ...] = (
             head,
-            a.data_ptr(), a.shape, a.stride(), a.dtype, a.get_device(),
-            b.data_ptr(), b.shape, b.stride(), b.dtype, b.get_device(),
-            sfa.data_ptr(), sfa.shape, sfa.stride(), sfa.dtype, sfa.get_device(),
-            sfb.data_ptr(), sfb.shape, sfb.stride(), sfb.dtype, sfb.get_device(),
+            a.data_ptr(), a.shape, a.stride(), a.dtype, a.get_device(), a.is_neg(),
+            b.data_ptr(), b.shape, b.stride(), b.dtype, b.get_device(), b.is_neg(),
+            sfa.data_ptr(), sfa.shape, sfa.stride(), sfa.dtype, sfa.get_device(), sfa.is_neg(),
+            sfb.data_ptr(), sfb.shape, sfb.stride(), sfb.dtype, sfb.get_device(), sfb.is_neg(),
         )  # fmt: skip
         if out is None:
             key += _NOTHING
         else:
-            key += (out.data_ptr(), out.shape, out.stride(), out.dtype, out.get_device())
+            key += (out.data_ptr(), out.shape, out.stride(), out.dtype, out.get_device(), out.is_neg())
         for x in more:
             if x is None:
                 key += _NOTHING
             else:
-                key += (x.data_ptr(), x.shape, x.stride(), x.dtype, x.get_device())
+                key += (x.data_ptr(), x.shape, x.stride(), x.dtype, x.get_device(), x.is_neg())
         found = _bound.get(key)
     except (AttributeError, RuntimeError, TypeError):
         return None, None
@@ -229,7 +231,7 @@ def place_of(key: Any) -> tuple[Any, list[int]]:
     if key is None:
         return None, pointers
     place = list(key)
-    for i in range(1, len(place), 5):
+    for i in range(1, len(place), len(_NOTHING)):
         pointer = place[i]
         if pointer is not None:
             pointers.append(pointer)

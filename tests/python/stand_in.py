@@ -156,6 +156,9 @@ class Tensor:
     def stride(self):
         return tuple(b // self.array.itemsize for b in self.array.strides)
 
+    def is_neg(self):
+        return False
+
     def get_device(self):
         return -1 if self.device.type == "cpu" else self.device.index
 

@@ -337,10 +337,31 @@ def test_a_view_that_negates_is_refused(torch):
         octet.gemm(a, a, scales, torch.ones(1, 1))
 
 
+def test_a_view_that_negates_has_a_key_of_its_own(torch):
+    from octet import _cache
+
+    a, s, one = torch.ones(4, 128).to(torch.float8_e4m3fn), torch.ones(4, 1), torch.ones(1, 1)
+    keys = {_cache.again(("head",), a, a, x, one, None, ())[1] for x in (s, torch._neg_view(s))}
+    assert len(keys) == 2
+
+
 @pytest.mark.parametrize("gran_k", [0, -1, 1.5, None, "a"])
 def test_a_granularity_that_is_none(torch, gran_k):
+    for cast in (
+        deep_gemm.per_token_cast_to_fp8, deep_gemm.per_channel_cast_to_fp8,
+        deep_gemm.per_block_cast_to_fp8,
+    ):  # fmt: skip
+        with pytest.raises(octet.InvalidArgument, match="gran_k"):
+            cast(torch.ones(4, 256), gran_k=gran_k)
     with pytest.raises(octet.InvalidArgument, match="gran_k"):
-        deep_gemm.per_token_cast_to_fp8(torch.ones(4, 256), gran_k=gran_k)
+        deep_gemm.per_token_cast_to_fp4(torch.ones(4, 256), True, gran_k=gran_k)
+
+
+def test_a_granularity_may_be_any_integer(torch):
+    for gran_k in (np.int64(64), torch.tensor(64)):
+        assert deep_gemm.per_token_cast_to_fp8(torch.ones(4, 256), gran_k=gran_k)[1].shape == (4, 4)
+    scales = deep_gemm.per_token_cast_to_fp4(torch.ones(4, 256), True, gran_k=10**9)[1]
+    assert scales.shape == (4, 1)
 
 
 @pytest.mark.parametrize("x", [np.ones((4, 256), np.float32), None, 3])

@@ -7,6 +7,7 @@ are not finite become NaN and leave their block alone.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from .._quantize_torch import LARGEST, codes_of, power_of_two, scales_of
@@ -25,6 +26,16 @@ def expect_matrix(name: str, x: Any) -> None:
         )
     if x.dim() != 2:
         raise InvalidArgument(f"{name} has shape {list(x.shape)}: must have 2 dimensions")
+
+
+def granularity(gran_k: Any) -> int:
+    try:
+        number = operator.index(gran_k)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise InvalidArgument(f"gran_k = {gran_k}: must be a number of elements, 1 or more")
+    return number
 
 
 def ceil_to_ue8m0(x: Any) -> Any:
@@ -64,9 +75,6 @@ def blocked(torch: Any, x: Any, rows: int, cols: int) -> Any:
 def _cast(torch: Any, x: Any, rows: int, cols: int, use_ue8m0: bool) -> tuple[Any, Any]:
     """Codes [M,N], contiguous, and scales [ceil(M / rows), ceil(N / cols)]."""
     m, n = x.shape
-    for gran_k in (rows, cols):
-        if not isinstance(gran_k, int) or gran_k < 1:
-            raise InvalidArgument(f"gran_k = {gran_k}: must be a number of elements, 1 or more")
     if 0 in (m, n):
         scales = torch.zeros(
             (-(-m // rows), -(-n // cols)), dtype=torch.float32, device=x.device)  # fmt: skip
@@ -88,7 +96,7 @@ def per_token_cast_to_fp8(
     """
     torch = _torch("per_token_cast_to_fp8()")
     expect_matrix("x", x)
-    codes, scales = _cast(torch, x, 1, gran_k, use_ue8m0)
+    codes, scales = _cast(torch, x, 1, granularity(gran_k), use_ue8m0)
     return codes, pack_ue8m0_to_int(scales) if use_packed_ue8m0 else scales
 
 
@@ -101,7 +109,8 @@ def per_channel_cast_to_fp8(
     """
     torch = _torch("per_channel_cast_to_fp8()")
     expect_matrix("x", x)
-    if isinstance(gran_k, int) and gran_k > 0 and x.shape[0] % gran_k:
+    gran_k = granularity(gran_k)
+    if x.shape[0] % gran_k:
         raise InvalidArgument(f"x has shape {list(x.shape)}: must have a multiple of {gran_k} rows")
     return _cast(torch, x, gran_k, 1, use_ue8m0)
 
@@ -112,6 +121,7 @@ def per_block_cast_to_fp8(
     """One scale for a square of gran_k: x [M,N] -> e4m3 [M,N], scales [ceil(M/gran_k), ...]."""
     torch = _torch("per_block_cast_to_fp8()")
     expect_matrix("x", x)
+    gran_k = granularity(gran_k)
     return _cast(torch, x, gran_k, gran_k, use_ue8m0)
 
 

@@ -11,7 +11,14 @@ from typing import Any
 from .._quantize_torch import scales_of
 from .._torch import torch as _torch
 from ..errors import InvalidArgument
-from .cast import AMAX_MIN, blocked, expect_matrix, pack_ue8m0_to_int, unpack_ue8m0_from_int
+from .cast import (
+    AMAX_MIN,
+    blocked,
+    expect_matrix,
+    granularity,
+    pack_ue8m0_to_int,
+    unpack_ue8m0_from_int,
+)
 
 _MAGNITUDES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _HALF_WAY = tuple((x + y) / 2 for x, y in zip(_MAGNITUDES, _MAGNITUDES[1:]))
@@ -42,6 +49,7 @@ def per_token_cast_to_fp4(
         raise InvalidArgument(f"x has shape {list(x.shape)}: must have an even number of columns")
     if use_packed_ue8m0 and not use_ue8m0:
         raise InvalidArgument("use_packed_ue8m0 = True: must come with use_ue8m0=True")
+    gran_k = min(granularity(gran_k), max(x.shape[1], 1))  # no padding beyond the only block
     parts = blocked(torch, x, 1, gran_k).float()
     scale = scales_of(torch, parts, (1, 3), _MAGNITUDES[-1], AMAX_MIN, use_ue8m0)
     scaled = (parts * (1.0 / scale)).reshape(m, -1)[:, :n]
