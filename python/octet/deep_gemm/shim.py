@@ -18,8 +18,8 @@ from ._installed import MARK
 
 # Modules of deep_gemm that programs import from, and which of ours they are.
 _MODULES = (
-    "testing", "testing.bench", "testing.numeric", "testing.utils", "utils", "utils.layout",
-    "utils.math",
+    "jit_kernels", "jit_kernels.utils", "testing", "testing.bench", "testing.numeric",
+    "testing.utils", "utils", "utils.layout", "utils.math",
 )  # fmt: skip
 
 _PACKAGE = '''"""By `python -m octet.deep_gemm.shim`: the name deep_gemm for octet.deep_gemm."""
