@@ -25,7 +25,7 @@ constexpr int kFastCall = 0x0080;  // METH_FASTCALL
 [[gnu::weak]] PyObject* PyCFunction_GetSelf(PyObject* function);
 [[gnu::weak]] PyObject* PyCapsule_New(void* pointer, const char* name, void (*end)(PyObject*));
 [[gnu::weak]] void* PyCapsule_GetPointer(PyObject* capsule, const char* name);
-[[gnu::weak]] PyObject* PyObject_CallOneArg(PyObject* function, PyObject* argument);
+[[gnu::weak]] PyObject* PyObject_CallFunctionObjArgs(PyObject* function, ...);
 [[gnu::weak]] int PyObject_IsTrue(PyObject* object);
 [[gnu::weak]] PyObject* PyObject_Type(PyObject* object);
 [[gnu::weak]] PyObject* PyTuple_GetItem(PyObject* tuple, std::ptrdiff_t place);
@@ -61,7 +61,7 @@ struct DLPackExchange {
 
 inline bool python_is_there() {
   return PyCFunction_NewEx && PyCFunction_GetSelf && PyCapsule_New && PyCapsule_GetPointer &&
-         PyObject_CallOneArg && PyObject_IsTrue && PyObject_Type && PyTuple_GetItem &&
+         PyObject_CallFunctionObjArgs && PyObject_IsTrue && PyObject_Type && PyTuple_GetItem &&
          PyTuple_Size && Py_IncRef && Py_DecRef && PyErr_Clear && PyEval_SaveThread &&
          PyEval_RestoreThread;
 }

@@ -184,7 +184,7 @@ class Table {
   }
 
   bool negates(PyObject* x) const {
-    PyObject* const said = PyObject_CallOneArg(api_.is_neg, x);
+    PyObject* const said = PyObject_CallFunctionObjArgs(api_.is_neg, x, nullptr);
     if (said == nullptr) return true;
     const bool yes = PyObject_IsTrue(said) != 0;
     Py_DecRef(said);
