@@ -11,6 +11,9 @@ in two tables:
 No tensor is kept alive. A bound launch says where memory lies and how, nothing about what is in it,
 and its key holds all of that: whoever owns the memory now, the arguments are those that were
 checked.
+
+Where PyTorch can be read from C (2.10 and later), both tables are those of _shortcut.py, which asks
+it for nothing in Python; what is below then serves nobody.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import sys
 from ctypes import byref, c_void_p, sizeof
 from typing import Any
 
+from . import _shortcut
 from . import _structs as s
 from ._args import Arguments
 from ._library import fail, lib
@@ -48,7 +52,15 @@ _bound: dict[Any, Any] = {}  # key -> what `again()` unpacks, or a _Maker
 _seen: set[int] = set()
 
 
+# What is called with which options -> a launcher of _shortcut.py.
+_launchers: dict[Any, Any] = {}
+_short: Any = None  # its Shortcut; False where there is none, None before anybody looked
+
+
 def _forget() -> None:
+    global _short
+    _launchers.clear()
+    _short = None
     _calls.clear()
     _bound.clear()
     _seen.clear()
@@ -67,6 +79,16 @@ def again(
     that `run()` is given them in. Everything that is not a PyTorch tensor ends without a key, and is
     told what is wrong on the long way.
     """
+    if _short:
+        try:
+            launch = _launchers.get(head)
+        except TypeError:  # an option that cannot be hashed
+            return None, None
+        if launch is not None:
+            done = launch(a, b, sfa, sfb, out, *more)
+            if done is not None:
+                return done if out is not None else done(launch, a, b, sfa, sfb, more), None
+        return None, (head,)
     try:
         key: tuple[Any, ...] = (
             head,
@@ -114,6 +136,19 @@ class _Owner:
             self.destroy(self.handle)
 
 
+def maker_of(problem: Any, args: Arguments) -> Any:
+    """A function that makes an `out` as that of a call which made its own."""
+    torch = sys.modules["torch"]
+    zeros = problem.grouping in ("offsets", "aligned", "masked") or not problem.zero_padding
+    shape, strides = tuple(args.out.shape), tuple(args.out.stride())
+    options = {"dtype": getattr(torch, str(args.out.dtype).rpartition(".")[2]),
+               "device": args.out.device}  # fmt: skip
+    # empty_strided() takes half the time that empty() does.
+    zeroed, empty = torch.zeros, torch.empty_strided
+    return (lambda: zeroed(shape, **options)) if zeros else (
+        lambda: empty(shape, strides, **options))  # fmt: skip
+
+
 class Call:
     """Arguments without pointers, and how to make `out`."""
 
@@ -127,17 +162,7 @@ class Call:
         self.words = list(_WORDS.unpack(bytes(args.raw)))
         self.places = [_WORD[name] for name, x in arrays.items() if x is not None]
         self.stream = raw_stream()
-        self.make: Any = None
-        if arrays["out"] is None:
-            torch = sys.modules["torch"]
-            zeros = problem.grouping in ("offsets", "aligned", "masked") or not problem.zero_padding
-            shape, strides = tuple(args.out.shape), tuple(args.out.stride())
-            options = {"dtype": getattr(torch, str(args.out.dtype).rpartition(".")[2]),
-                       "device": args.out.device}  # fmt: skip
-            # empty_strided() takes half the time that empty() does.
-            zeroed, empty = torch.zeros, torch.empty_strided
-            self.make = (lambda: zeroed(shape, **options)) if zeros else (
-                lambda: empty(shape, strides, **options))  # fmt: skip
+        self.make: Any = maker_of(problem, args) if arrays["out"] is None else None
 
     def run(self, out: Any, pointers: list[int], key: Any) -> Any:
         """key: that of `again()`."""
@@ -246,8 +271,21 @@ def recall(place: Any) -> Call | None:
         return None
 
 
-def remember(place: Any, call: Call) -> None:
+def remember(
+    place: Any, context: Any, problem: Any, arrays: dict[str, Any], args: Arguments, plan: Any
+) -> None:
+    """A call that went well, of PyTorch tensors alone. place: that of `place_of()`."""
+    global _short
+    if _short is None:
+        _short = _shortcut.find(_MOST) or False
     try:
-        _keep(_calls, place, call, _MOST)
+        if _short:
+            launch = _launchers.get(place[0])
+            if launch is None:
+                launch = _short.launcher()
+                _keep(_launchers, place[0], launch, _MOST)
+            _short.remember(launch, context, problem, arrays, args, plan)
+        else:
+            _keep(_calls, place, Call(context, problem, arrays, args, plan), _MOST)
     except TypeError:  # an option that cannot be hashed, and was taken all the same
         pass

@@ -307,5 +307,5 @@ def run_arrays(
     args = context._gemm(problem, made, {**arrays, **views}, None)
     ours = place is not None and not args.raw.workspace
     if ours and all(x is None or is_torch(x) for x in arrays.values()):
-        _cache.remember(place, _cache.Call(context, problem, arrays, args, made))
+        _cache.remember(place, context, problem, arrays, args, made)
     return args.out

@@ -16,7 +16,7 @@ LIBRARY = os.environ.get("OCTET_LIBRARY", str(ROOT / "build" / "release" / "libo
 sys.path.insert(0, str(ROOT / "python"))
 
 import octet  # noqa: E402
-from octet import _cache, _library, cuda  # noqa: E402
+from octet import _cache, _library, _shortcut, cuda  # noqa: E402
 
 octet.load_library(LIBRARY)
 
@@ -52,8 +52,8 @@ def library(monkeypatch):
     monkeypatch.setattr(_library, "_library", device)
     monkeypatch.setattr(cuda, "_contexts", {})
     yield device
-    cuda._contexts.clear()
     _cache._forget()
+    cuda._contexts.clear()
     gc.collect()
     assert not device.alive  # every context and bound object was given back
 
@@ -65,3 +65,20 @@ def current(monkeypatch):
     stream = [0x700]
     monkeypatch.setitem(sys.modules, "torch", stand_in.torch(stream))
     return stream
+
+
+@pytest.fixture
+def quick(library, current, monkeypatch):
+    """The short way of calls, in C, for the stand-in's tensors and device."""
+    import ctypes
+
+    import stand_in
+
+    exchange, functions = stand_in.Exchange(current), stand_in.addresses(library)
+    monkeypatch.setattr(
+        stand_in.Tensor, "__dlpack_c_exchange_api__", exchange.capsule, raising=False)
+    monkeypatch.setattr(
+        _shortcut, "_address", lambda name: ctypes.cast(functions[name], ctypes.c_void_p).value)
+    yield exchange, functions
+    _cache._forget()  # while the functions are there
+    gc.collect()

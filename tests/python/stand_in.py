@@ -44,6 +44,7 @@ class Library:
         self.alive = set()
         self.numbers = iter(range(0x1000, 0x9000, 16))
         self.refuse = 0
+        self.before = None  # called by each launch
 
     def __getattr__(self, name):
         if not name.startswith("octet_cuda_"):
@@ -70,6 +71,8 @@ class Library:
         return 0
 
     def _launch(self, plan, args, name, stream):
+        if self.before:
+            self.before()
         self.calls.append((name, stream))
         return self.refuse or self.real.octet_cpu_run(plan, args, None, None)
 
@@ -190,3 +193,88 @@ def torch(current):
         _C=types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: current[0]),
         cuda=types.SimpleNamespace(is_available=lambda: False),
     )
+
+
+# --- What lets the short way in C read our tensors, and call our device -----------------------------
+
+_CODES = {
+    "float8_e4m3fn": (10, 8), "bfloat16": (4, 16), "float32": (2, 32), "float16": (2, 16),
+    "int32": (0, 32), "int64": (0, 64), "uint8": (1, 8), "uint16": (1, 16),
+}  # fmt: skip
+
+
+class _Read(ctypes.Structure):
+    """DLTensor."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device", ctypes.c_int32),
+        ("dimensions", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64),
+    ]  # fmt: skip
+
+
+def _read(tensor, out):
+    x = tensor
+    dtype = str(x.dtype).rpartition(".")[2]
+    if x.array is None or dtype not in _CODES:
+        return -1
+    numbers = ctypes.c_int64 * len(x.shape)
+    x.kept = numbers(*x.shape), numbers(*x.stride())
+    code, bits_ = _CODES[dtype]
+    lists = [ctypes.cast(n, ctypes.POINTER(ctypes.c_int64)) for n in x.kept]
+    out[0] = _Read(
+        x.data_ptr() - 8, 2 if x.device.type == "cuda" else 1, max(x.get_device(), 0),
+        len(x.shape), code, bits_, 1, *lists, 8)  # fmt: skip
+    return 0
+
+
+class Exchange:
+    """A table of C functions as PyTorch has one. older: put behind a table of another version."""
+
+    def __init__(self, current, older=False):
+        def stream(device_type, device, out):
+            out[0] = current[0]
+            return 0
+
+        self.read = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(_Read))(_read)
+        self.stream = ctypes.PYFUNCTYPE(
+            ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))(stream)
+        functions = [ctypes.cast(f, ctypes.c_void_p).value for f in (self.read, self.stream)]
+        self.words = (ctypes.c_uint64 * 7)(1 | 3 << 32, 0, 0, 0, 0, *functions)
+        self.newer = (ctypes.c_uint64 * 7)(2, ctypes.addressof(self.words), 0, 0, 0, 0, 0)
+        new = ctypes.PYFUNCTYPE(
+            ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+            ("PyCapsule_New", ctypes.pythonapi))  # fmt: skip
+        self.name = b"dlpack_exchange_api"
+        self.capsule = new(ctypes.addressof(self.newer if older else self.words), self.name, None)
+
+
+def addresses(library):
+    """name -> a C function that calls the stand-in's."""
+    pointer = ctypes.c_void_p
+
+    def struct(kind, address):
+        return ctypes.byref(kind.from_address(address))
+
+    def bind(context, plan, args, out):
+        plan = struct(_structs.octet_gemm_plan, plan)
+        args = struct(_structs.octet_gemm_args, args)
+        return library.octet_cuda_bind(pointer(context), plan, args, pointer(out))
+
+    def run(context, bound, stream):
+        return library.octet_cuda_run_bound(pointer(context), pointer(bound), stream)
+
+    def gemm(context, problem, args, stream):
+        problem = struct(_structs.octet_gemm_problem, problem)
+        args = struct(_structs.octet_gemm_args, args)
+        return library.octet_cuda_gemm(pointer(context), problem, args, stream)
+
+    code, four = ctypes.c_int32, [pointer] * 4
+    return {
+        "octet_cuda_bind": ctypes.CFUNCTYPE(code, *four)(bind),
+        "octet_cuda_run_bound": ctypes.CFUNCTYPE(code, *four[:3])(run),
+        "octet_cuda_gemm": ctypes.CFUNCTYPE(code, *four)(gemm),
+        "octet_cuda_bound_destroy": ctypes.CFUNCTYPE(None, pointer)(
+            lambda bound: library.octet_cuda_bound_destroy(pointer(bound))),
+    }  # fmt: skip

@@ -38,6 +38,9 @@ def test_the_name_means_ours(shim, root):
         "from deep_gemm.testing import calc_diff, bench_kineto, get_arch_major\n"
         "from deep_gemm.utils.layout import get_mn_major_tma_aligned_tensor as a\n"
         "from deep_gemm.utils.math import align\n"
+        "from deep_gemm.utils import bench_kineto, calc_diff\n"
+        "from deep_gemm.jit_kernels.utils import get_m_alignment_for_contiguous_layout\n"
+        "from deep_gemm.jit_kernels import gemm_fp8_fp8_bf16_nt\n"
         "import deep_gemm.utils, deep_gemm.testing.bench\n"
         "import octet.deep_gemm as ours\n"
         "print(deep_gemm is ours, fp8_gemm_nt is ours.fp8_gemm_nt, deep_gemm.utils is ours.utils)\n"
@@ -116,10 +119,19 @@ def test_what_needs_pytorch_says_so(monkeypatch):
 
 def test_every_name_is_documented_and_there():
     for module in (deep_gemm, deep_gemm.testing, deep_gemm.utils, deep_gemm.utils.layout,
-                   deep_gemm.utils.math):  # fmt: skip
+                   deep_gemm.utils.math, deep_gemm.jit_kernels,
+                   deep_gemm.jit_kernels.utils):  # fmt: skip
         assert inspect.getdoc(module)
         for name in module.__all__:
             assert inspect.getdoc(getattr(module, name)), name
+
+
+def test_a_module_s_names_are_listed_once():
+    utils = deep_gemm.utils
+    for module in (utils.layout, utils.math):
+        for name in module.__all__:
+            assert getattr(utils, name) is getattr(module, name), name
+    assert len(set(utils.__all__)) == len(utils.__all__)
 
 
 def test_importing_is_quick_and_imports_no_framework(root):

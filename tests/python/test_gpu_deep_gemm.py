@@ -23,8 +23,10 @@ def settings():
 def split_of(call):
     """Runs a call that takes the long way, and says into how many ranges its plan cut K."""
     _cache._forget()
+    _cache._short = False  # what is remembered in C shows itself to nobody
     call()
     calls = list(_cache._calls.values())
+    _cache._forget()
     assert len(calls) == 1
     return calls[0].plan._obj.split
 

@@ -6,7 +6,7 @@ import pytest
 from on_gpu import DEVICE, WHY_NOT, bits, normal, small
 
 import octet
-from octet import deep_gemm
+from octet import _cache, deep_gemm
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)]
 
@@ -112,6 +112,36 @@ def test_its_name_says_gemm():
     a, b, d = small()
     names = kernels_of(lambda: deep_gemm.fp8_gemm_nt(a, b, d))
     assert len([name for name in names if "gemm_" in name]) == 1
+
+
+def test_the_short_way(monkeypatch):
+    import torch
+
+    if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        pytest.skip(f"PyTorch {torch.__version__} cannot be read from C")
+    a, b, d = small()
+    wanted = bits(d)
+    assert _cache._short
+    monkeypatch.setattr(octet.cuda, "run_arrays", None)  # from here on nothing takes a detour
+    weight = torch.nn.Parameter(b[1], requires_grad=False)
+    for out in (d, torch.zeros_like(d), torch.zeros_like(d)):
+        for _ in range(3):  # checked, checked and bound, bound
+            out.zero_()
+            deep_gemm.fp8_gemm_nt(a, (b[0], weight), out)
+            assert bits(out) == wanted
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(20_000_000)
+        d.zero_()
+        deep_gemm.fp8_gemm_nt(a, b, d)
+    stream.synchronize()
+    assert bits(d) == wanted
+    with torch.cuda.graph(graph):
+        deep_gemm.fp8_gemm_nt(a, b, d)
+    d.zero_()
+    graph.replay()
+    assert bits(d) == wanted
 
 
 def test_timing(record_property):

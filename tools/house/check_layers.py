@@ -26,6 +26,7 @@ ROOMS = {
     "device": {"kernel_abi"},
     "loader": {"core", "kernel_abi"},
     "cuda": {"plan", "loader", "core", "kernel_abi"},
+    "python": set(),  # knows the contract alone
     "capi": {"ref", "cpu", "cuda", "loader", "plan", "core", "kernel_abi", "threads"},
 }
 # Rooms that may not include the C contract, octet/octet.h: nvcc compiles them for the device.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import testing, utils
+from . import jit_kernels, testing, utils
 from ._installed import missing
 from .blas import cublaslt_gemm_nn, cublaslt_gemm_nt, cublaslt_gemm_tn, cublaslt_gemm_tt
 from .gemm import (
@@ -116,6 +116,7 @@ __all__ = [
     "get_tc_util",
     "get_theoretical_mk_alignment_for_contiguous_layout",
     "get_tma_aligned_size",
+    "jit_kernels",
     "k_grouped_fp8_gemm_nt_contiguous",
     "k_grouped_wgrad_gemm_fp8_fp8_fp32_nt",
     "m_grouped_fp8_fp4_gemm_nn_contiguous",

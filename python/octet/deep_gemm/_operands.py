@@ -76,9 +76,23 @@ def scales(name: str, x: Any) -> Any:
     return x
 
 
-def flipped(x: tuple[Any, Any]) -> tuple[Any, Any]:
+def dimensions_of(name: str, x: Any, least: int) -> tuple[int, ...]:
+    """The shape of an array of so many dimensions or more."""
+    v = view(name, x)
+    if len(v.shape) < least:
+        raise v.wrong(f"{least} dimensions or more")
+    return v.shape
+
+
+def flipped(name: str, x: Any) -> tuple[Any, Any]:
     """Codes and scales with their last two dimensions exchanged; nothing is copied."""
-    return x[0].swapaxes(-1, -2), x[1].swapaxes(-1, -2)
+    turned = []
+    for what, y in zip((name, f"sf{name}"), pair(name, x)):
+        dimensions_of(what, y, 2)
+        if not hasattr(y, "swapaxes"):
+            raise refusal(what, y, "must be a PyTorch, NumPy or CuPy array, to be seen transposed")
+        turned.append(y.swapaxes(-1, -2))
+    return turned[0], turned[1]
 
 
 def one_dimension(name: str, x: Any, length: int) -> Any:

@@ -7,60 +7,59 @@ are not finite become NaN and leave their block alone.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from .._quantize_torch import LARGEST, codes_of, power_of_two, scales_of
 from .._torch import torch as _torch
 from ..errors import InvalidArgument
-from .layout import align, reread
+from .layout import align, expect_tensor, exponents, integer, reread
 
 AMAX_MIN = 1e-4
 
 
 def expect_matrix(name: str, x: Any) -> None:
-    if not hasattr(x, "dim"):
+    if type(x).__module__ == "numpy":
         raise InvalidArgument(
             f"{name} is {type(x).__name__}: must be a PyTorch tensor; octet.quantize_activations() "
             "and octet.quantize_weights() take NumPy arrays"
         )
+    expect_tensor(name, x, memory=False)
     if x.dim() != 2:
         raise InvalidArgument(f"{name} has shape {list(x.shape)}: must have 2 dimensions")
 
 
 def granularity(gran_k: Any) -> int:
-    try:
-        number = operator.index(gran_k)
-    except TypeError:
-        number = 0
-    if number < 1:
-        raise InvalidArgument(f"gran_k = {gran_k}: must be a number of elements, 1 or more")
-    return number
+    return integer("gran_k", gran_k, 1)
 
 
 def ceil_to_ue8m0(x: Any) -> Any:
     """|x| in float32, rounded up to a power of two from 2^-126 to 2^127."""
     torch = _torch("ceil_to_ue8m0()")
-    return power_of_two(torch, x)
+    expect_tensor("x", x, memory=False)
+    return power_of_two(torch, x.resolve_neg())
 
 
 def pack_ue8m0_to_int(x: Any) -> Any:
     """float32 powers of two [.., 4n], contiguous, as UE8M0 bytes in int32 [.., n]."""
     torch = _torch("pack_ue8m0_to_int()")
+    expect_tensor("x", x)
     if x.dtype != torch.float32 or x.dim() == 0 or x.shape[-1] % 4:
         raise InvalidArgument(
             f"x is {x.dtype} {list(x.shape)}: must be torch.float32, a multiple of 4 in the last "
             "dimension"
         )
-    bits = x.view(torch.int32)
-    if bool(((bits & 0x7FFFFF) != 0).any() or (bits < 0).any() or (bits >> 23 == 255).any()):
-        raise InvalidArgument("x holds no powers of two: must be as ceil_to_ue8m0() makes them")
-    return reread((bits >> 23).to(torch.uint8), torch.int32)
+    return reread(exponents(torch, "x", x, True), torch.int32)
 
 
 def unpack_ue8m0_from_int(packed_sf: Any) -> Any:
     """int32 [.., n] of UE8M0 bytes as float32 [.., 4n]."""
     torch = _torch("unpack_ue8m0_from_int()")
+    expect_tensor("packed_sf", packed_sf)
+    if packed_sf.dtype != torch.int32 or packed_sf.dim() == 0:
+        raise InvalidArgument(
+            f"packed_sf is {packed_sf.dtype} {list(packed_sf.shape)}: must be torch.int32, 1 "
+            "dimension or more"
+        )
     return (reread(packed_sf, torch.uint8).to(torch.int32) << 23).view(torch.float32)
 
 
@@ -130,6 +129,9 @@ def per_custom_dims_cast_to_fp8(
 ) -> tuple[Any, Any]:
     """One scale for each index along dims, over all other dimensions; scales are squeezed."""
     torch = _torch("per_custom_dims_cast_to_fp8()")
+    expect_tensor("x", x, memory=False)
+    if not isinstance(dims, (tuple, list)) or any(d not in range(x.dim()) for d in dims):
+        raise InvalidArgument(f"dims = {dims!r}: must be dimensions from 0 to {x.dim() - 1}")
     others = tuple(i for i in range(x.dim()) if i not in dims)
     # One more dimension of one element: without any to take the largest of, PyTorch takes all.
     scale = scales_of(

@@ -77,9 +77,18 @@ def cast_back_from_fp4(
     """int8 [M, N/2] and scales -> float32 [M,N]."""
     torch = _torch("cast_back_from_fp4()")
     expect_matrix("packed", packed)
+    if packed.dtype != torch.int8:
+        raise InvalidArgument(f"packed has dtype {packed.dtype}: must be torch.int8")
     if use_packed_ue8m0:
         sf = unpack_ue8m0_from_int(sf)
+    expect_matrix("sf", sf)
+    gran_k = granularity(gran_k)
     codes = _apart(torch, packed)
+    if sf.shape[0] != codes.shape[0] or sf.shape[1] * gran_k < codes.shape[1]:
+        raise InvalidArgument(
+            f"sf has shape {list(sf.shape)}: must be [{codes.shape[0]}, "
+            f"{-(-codes.shape[1] // gran_k)}], one scale for {gran_k} columns of a row"
+        )
     table = torch.tensor(_MAGNITUDES, dtype=torch.float32, device=packed.device)
     magnitude = table[(codes & 7).to(torch.int64)]
     value = torch.where(codes > 8, -magnitude, magnitude)

@@ -78,7 +78,7 @@ def fp8_gemm_nn(
     SM90 takes FP8 operands in which K is contiguous, so codes must be a transposed view of such;
     others raise Unsupported.
     """
-    b = o.flipped(o.pair("b", b))
+    b = o.flipped("b", b)
     fp8_gemm_nt(a, b, d, c, recipe, recipe_a, recipe_b, compiled_dims, disable_ue8m0_cast, alpha)
 
 
@@ -95,7 +95,7 @@ def fp8_gemm_tn(
     alpha: float | None = None,
 ) -> None:
     """`fp8_gemm_nt()` with a and b seen transposed; see `fp8_gemm_nn()`."""
-    a, b = o.flipped(o.pair("a", a)), o.flipped(o.pair("b", b))
+    a, b = o.flipped("a", a), o.flipped("b", b)
     fp8_gemm_nt(a, b, d, c, recipe, recipe_a, recipe_b, compiled_dims, disable_ue8m0_cast, alpha)
 
 
@@ -112,7 +112,7 @@ def fp8_gemm_tt(
     alpha: float | None = None,
 ) -> None:
     """`fp8_gemm_nt()` with a seen transposed; see `fp8_gemm_nn()`."""
-    a = o.flipped(o.pair("a", a))
+    a = o.flipped("a", a)
     fp8_gemm_nt(a, b, d, c, recipe, recipe_a, recipe_b, compiled_dims, disable_ue8m0_cast, alpha)
 
 

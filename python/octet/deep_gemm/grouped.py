@@ -29,7 +29,8 @@ def _run(
         metadata: layout,
     }
     if metadata != "group_index":
-        arrays[metadata] = o.one_dimension(metadata, layout, int(right[0].shape[0]))
+        groups = o.dimensions_of("b", right[0], 1)[0]
+        arrays[metadata] = o.one_dimension(metadata, layout, groups)
     o.expect_result(d)
     own = arrays["sfa"] is left[1] and arrays["sfb"] is right[1] and arrays[metadata] is layout
     sms, pdl = options()
@@ -109,7 +110,7 @@ def m_grouped_fp8_gemm_nn_contiguous(
 ) -> None:
     """`m_grouped_fp8_gemm_nt_contiguous()` with b seen transposed, [G,K,N]; see `fp8_gemm_nn()`."""
     m_grouped_fp8_gemm_nt_contiguous(
-        a, o.flipped(o.pair("b", b)), d, grouped_layout, recipe, recipe_a, recipe_b, compiled_dims,
+        a, o.flipped("b", b), d, grouped_layout, recipe, recipe_a, recipe_b, compiled_dims,
         disable_ue8m0_cast, use_psum_layout, ensure_zero_padding, m_indices=m_indices,
     )  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from math import prod
 from typing import Any
 
 from .. import cpu
@@ -14,12 +16,13 @@ from .._torch import torch as _torch
 from ..cuda import default_context
 from ..errors import InvalidArgument, Unsupported
 from . import _operands as o
+from .layout import expect_tensor
 from .settings import options
 
 
 def _sizes(ks: Any) -> list[int]:
     try:
-        sizes = [int(k) for k in ks]
+        sizes = [operator.index(k) for k in ks]
     except TypeError:
         raise refusal("ks_cpu", ks, "must be a list of each group's K") from None
     for g, k in enumerate(sizes):
@@ -67,11 +70,10 @@ def k_grouped_fp8_gemm_nt_contiguous(
     total = sum(sizes)
     flat: list[Any] = []
     for name, x, rows in (("a", left[0], m), ("b", right[0], n)):
-        v = view(name, o.codes(name, x) if len(x.shape) > 1 else x)
-        elements = 1
-        for size in v.shape:
-            elements *= size
-        if elements != total * rows:
+        v = view(name, x)
+        if len(v.shape) > 1:
+            o.codes(name, x)
+        if prod(v.shape) != total * rows:
             raise v.wrong(f"[{total * rows}], {rows} rows of each group's K")
         flat.append(x if len(v.shape) == 1 else x.reshape(-1))
     sfa, sfb = o.scales("sfa", left[1]), o.scales("sfb", right[1])
@@ -83,6 +85,10 @@ def k_grouped_fp8_gemm_nt_contiguous(
         sfb_layout=_layout(view("sfb", sfb), "column_major"), sm_budget=sms, dependent_launch=pdl,
     )  # fmt: skip
     more = {"group_counts": o.one_dimension("group_counts", counts, groups)}
+    if not view("grouped_layout", counts).on_device:  # else it is not looked at
+        held = more["group_counts"].tolist()
+        if held != sizes:
+            raise InvalidArgument(f"grouped_layout holds {held}: must be what ks_cpu says, {sizes}")
     if c is not None:
         more["c"] = c
     if out.on_device:
@@ -97,8 +103,16 @@ def k_grouped_wgrad_gemm_fp8_fp8_fp32_nt(
 ) -> None:
     """out[g] += A_g * B_g^T by an older name: scales are [sum(K) / 128, M or N], the other way."""
     torch = _torch("k_grouped_wgrad_gemm_fp8_fp8_fp32_nt()")
-    counts = torch.tensor(list(batch_sizes), dtype=torch.int32, device=out.device)
-    a, b = o.pair("lhs", lhs), o.pair("rhs", rhs)
-    k_grouped_fp8_gemm_nt_contiguous(
-        (a[0], a[1].t()), (b[0], b[1].t()), out, batch_sizes, counts, out
-    )
+    sizes = _sizes(batch_sizes)
+    a, b = _turned("lhs", lhs), _turned("rhs", rhs)
+    expect_tensor("out", out)
+    counts = torch.tensor(sizes, dtype=torch.int32, device=out.device)
+    k_grouped_fp8_gemm_nt_contiguous(a, b, out, sizes, counts, out)
+
+
+def _turned(name: str, x: Any) -> tuple[Any, Any]:
+    codes, scales = o.pair(name, x)
+    expect_tensor(f"{name}'s scales", scales)
+    if scales.dim() != 2:
+        raise view(f"{name}'s scales", scales).wrong("2 dimensions, [sum(K) / 128, rows]")
+    return codes, scales.t()

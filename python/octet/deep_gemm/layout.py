@@ -6,8 +6,11 @@ is here for programs that keep scales in these layouts.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
+from .._arrays import is_torch
+from .._library import refusal
 from .._torch import torch as _torch
 from ..errors import InvalidArgument, Unsupported
 from .settings import get_mk_alignment_for_contiguous_layout
@@ -23,14 +26,39 @@ def align(x: int, y: int) -> int:
     return ceil_div(x, y) * y
 
 
+def integer(name: str, x: Any, least: int = 0) -> int:
+    """A whole number, of whatever type."""
+    try:
+        number = operator.index(x)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise InvalidArgument(f"{name} = {x!r}: must be a whole number, {least} or more")
+    return number
+
+
 def get_tma_aligned_size(x: int, element_size: int) -> int:
     """Elements of a column of x that the copy engine reads: a multiple of 16 bytes."""
+    x, element_size = integer("x", x), integer("element_size", element_size)
     if element_size not in (1, 2, 4, 8, 16):
         raise InvalidArgument(f"element_size = {element_size}: must divide 16")
     return align(x, 16 // element_size)
 
 
+def expect_tensor(name: str, x: Any, memory: bool = True) -> None:
+    """A PyTorch tensor; memory: that holds what it says, as it is read byte by byte."""
+    if not is_torch(x):
+        raise InvalidArgument(f"{name} is {type(x).__name__}: must be a PyTorch tensor")
+    if str(x.layout) != "torch.strided":
+        raise InvalidArgument(f"{name} has layout {x.layout}: must be torch.strided")
+    if memory and x.is_neg():
+        raise InvalidArgument(
+            f"{name} is a view that negates what lies in memory: resolve_neg() first"
+        )
+
+
 def _expect(name: str, sf: Any, dtype: Any, dimensions: tuple[int, ...]) -> None:
+    expect_tensor(name, sf)
     if sf.dtype != dtype:
         raise InvalidArgument(f"{name} has dtype {sf.dtype}: must be {dtype}")
     if sf.dim() not in dimensions:
@@ -66,9 +94,16 @@ def reread(x: Any, dtype: Any) -> Any:
     return flat.view(*x.shape[:-1], x.shape[-1] * x.element_size() // flat.element_size())
 
 
-def _exponents(torch: Any, sf: Any) -> Any:
-    """The exponent bytes of FP32 scales: UE8M0, for powers of two."""
-    return (sf.view(torch.int32) >> 23).to(torch.uint8)
+def exponents(torch: Any, name: str, sf: Any, refuse: bool) -> Any:
+    """The exponent bytes of FP32 scales, UE8M0. What is no power of two, nor zero, is refused; or,
+    where nobody may wait for the device to look, becomes 255, which is NaN."""
+    bits = sf.detach().view(torch.int32)
+    wrong = ((bits & 0x7FFFFF) != 0) | (bits < 0) | (bits >> 23 == 255)
+    if refuse and bool(wrong.any()):
+        raise InvalidArgument(
+            f"{name} holds no powers of two: must be as ceil_to_ue8m0() makes them"
+        )
+    return torch.where(wrong, 255, bits >> 23).to(torch.uint8)
 
 
 def get_mn_major_tma_aligned_packed_ue8m0_tensor(sf: Any, psum_layout: Any = None) -> Any:
@@ -76,13 +111,16 @@ def get_mn_major_tma_aligned_packed_ue8m0_tensor(sf: Any, psum_layout: Any = Non
 
     sf: [MN, K-blocks] or [G, MN, K-blocks] -> int32 [.., MN, ceil(K-blocks / 4)]; K-block 4i + j is
     byte j of word i, missing ones are 0. Strides as `get_mn_major_tma_aligned_tensor()` gives.
-    psum_layout: which rows count; all are written, so it is not looked at.
+    Scales that are no powers of two raise InvalidArgument in host memory. On a device, where the
+    host does not wait to look, they become UE8M0's NaN, 255; and so with psum_layout, which says
+    that not all rows count: all are written, it is not looked at.
     """
     torch = _torch("get_mn_major_tma_aligned_packed_ue8m0_tensor()")
     _expect("sf", sf, torch.float32, (2, 3))
     mn, blocks = sf.shape[-2:]
     words, pitch = ceil_div(blocks, 4), get_tma_aligned_size(mn, 4)
-    bytes_ = torch.nn.functional.pad(_exponents(torch, sf), (0, 4 * words - blocks))
+    refuse = psum_layout is None and not sf.is_cuda
+    bytes_ = torch.nn.functional.pad(exponents(torch, "sf", sf, refuse), (0, 4 * words - blocks))
     packed = reread(bytes_, torch.int32)
     shape = (*sf.shape[:-1], words)
     strides = (pitch * words, 1, pitch)[-sf.dim() :]
@@ -108,14 +146,23 @@ def get_k_grouped_mn_major_tma_aligned_packed_ue8m0_tensor(
     """
     torch = _torch("get_k_grouped_mn_major_tma_aligned_packed_ue8m0_tensor()")
     _expect("sf", sf, torch.float32, (2,))
+    gran_k = integer("gran_k", gran_k, 1)
     if use_psum_layout:
-        alignment = k_alignment or get_mk_alignment_for_contiguous_layout()
+        alignment = integer(
+            "k_alignment", k_alignment or get_mk_alignment_for_contiguous_layout(), 1)  # fmt: skip
+        _expect("grouped_layout", grouped_layout, torch.int32, (1,))
         ends = [0, *grouped_layout.tolist()]
         ks = [end - align(start, alignment) for start, end in zip(ends, ends[1:])]
-    elif ks_cpu is None:
-        raise InvalidArgument("ks_cpu is None: must be each group's K without use_psum_layout")
     else:
-        ks = [int(k) for k in ks_cpu]
+        given: Any = ks_cpu
+        try:
+            ks = [integer(f"ks_cpu[{g}]", k) for g, k in enumerate(given)]
+        except TypeError:
+            raise refusal("ks_cpu", ks_cpu, "must be a list of each group's K") from None
+    if min(ks, default=0) < 0:
+        raise InvalidArgument(
+            f"grouped_layout holds {ends[1:]}: must be each group's end, no group before the last"
+        )
     blocks = [ceil_div(k, gran_k) for k in ks]
     if sum(blocks) != sf.shape[0]:
         raise InvalidArgument(
@@ -129,7 +176,7 @@ def get_k_grouped_mn_major_tma_aligned_packed_ue8m0_tensor(
         missing = align(count, 4) - count
         rows += [*range(start, start + count), *[sf.shape[0]] * missing]
         start += count
-    bytes_ = torch.nn.functional.pad(_exponents(torch, sf), (0, 0, 0, 1))
+    bytes_ = torch.nn.functional.pad(exponents(torch, "sf", sf, not sf.is_cuda), (0, 0, 0, 1))
     index = torch.tensor(rows, dtype=torch.int64, device=sf.device)
     picked = bytes_.index_select(0, index).view(len(rows) // 4, 4, sf.shape[1])
     return reread(picked.transpose(1, 2), torch.int32).squeeze(-1)
@@ -153,7 +200,13 @@ def transform_sf_into_required_layout(
     Raises InvalidArgument for other shapes, Unsupported for int32 scales and other recipes.
     """
     torch = _torch("transform_sf_into_required_layout()")
-    numbers = tuple(recipe)
+    mn, k = integer("mn", mn), integer("k", k)
+    if num_groups is not None:
+        num_groups = integer("num_groups", num_groups)
+    try:
+        numbers = tuple(integer("a number of recipe", n, 1) for n in recipe)
+    except TypeError:
+        numbers = ()
     if len(numbers) == 3:
         if is_sfa is None:
             raise InvalidArgument("is_sfa is None: must say whose scales they are, A's or B's")
@@ -164,6 +217,7 @@ def transform_sf_into_required_layout(
         raise InvalidArgument(
             f"recipe = {recipe!r}: must be three numbers with is_sfa, or two without"
         )
+    expect_tensor("sf", sf)
     if sf.dtype != torch.float32:
         raise Unsupported(f"sf has dtype {sf.dtype}: must be torch.float32 on SM90")
     if rows not in (1, 128) or channels != 128:

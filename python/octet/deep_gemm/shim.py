@@ -18,8 +18,8 @@ from ._installed import MARK
 
 # Modules of deep_gemm that programs import from, and which of ours they are.
 _MODULES = (
-    "testing", "testing.bench", "testing.numeric", "testing.utils", "utils", "utils.layout",
-    "utils.math",
+    "jit_kernels", "jit_kernels.utils", "testing", "testing.bench", "testing.numeric",
+    "testing.utils", "utils", "utils.layout", "utils.math",
 )  # fmt: skip
 
 _PACKAGE = '''"""By `python -m octet.deep_gemm.shim`: the name deep_gemm for octet.deep_gemm."""
@@ -45,18 +45,21 @@ def take_name(name: str = "deep_gemm") -> Any:
     return ours
 
 
-def write(folder: str | os.PathLike[str]) -> str:
+def write(folder: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
     """Writes the package `deep_gemm` into a folder, which is made. Returns the folder's path.
 
     Raises FileExistsError if something else of that name is there.
     """
-    if not os.fspath(folder):
+    folder = os.fsdecode(folder)
+    if not folder:
         raise FileNotFoundError("the folder's name is empty: must be a folder to write into")
     if os.pathsep in os.path.abspath(folder):
         raise FileNotFoundError(f"{folder} holds {os.pathsep}: PYTHONPATH would take it apart")
     package = os.path.join(os.path.abspath(folder), "deep_gemm")
-    if os.path.exists(package + ".py"):
+    if os.path.lexists(package + ".py"):  # a link to nothing, too, which may come back
         raise FileExistsError(f"{package}.py is there: the package would hide it")
+    if os.path.lexists(package) and not os.path.isdir(package):
+        raise FileExistsError(f"{package} is there and no folder: it is left as it is")
     mark = os.path.join(package, MARK)
     if os.path.isdir(package) and os.listdir(package) and not os.path.exists(mark):
         raise FileExistsError(f"{package} is there and no shim: it is left as it is")
