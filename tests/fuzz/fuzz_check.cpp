@@ -105,9 +105,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
       case 1:
         promise(octet_cpu_run(&plan, &args, nullptr, nullptr) == code, "so does the other backend");
         break;
-      default:
-        promise(octet_validate(&plan, &args) == code, "and so does validation");
-        break;
+      default: promise(octet_validate(&plan, &args) == code, "and so does validation"); break;
     }
   } else {
     promise(octet_check(&plan, &args) == OCTET_OK, "the same question, the same answer");

@@ -14,9 +14,9 @@
 
 #include "octet/octet.h"
 
-// Freed memory is kept from reuse for the length of many runs, which takes far less than by default,
-// and stays in the processor's caches. ASAN_OPTIONS in the environment says otherwise where more of a
-// stack is wanted.
+// Freed memory is kept from reuse for the length of many runs, which takes far less than by
+// default, and stays in the processor's caches. ASAN_OPTIONS in the environment says otherwise
+// where more of a stack is wanted.
 extern "C" [[gnu::used]] inline const char* __asan_default_options() {
   return "quarantine_size_mb=8:malloc_context_size=8";
 }

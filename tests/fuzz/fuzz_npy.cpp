@@ -1,5 +1,5 @@
-// The .npy reader: any bytes are an array that lies inside them, or are refused in one sentence. What
-// was read, written again with a header of our own, is the same array.
+// The .npy reader: any bytes are an array that lies inside them, or are refused in one sentence.
+// What was read, written again with a header of our own, is the same array.
 #include "files_promises.h"
 #include "npy.h"
 
