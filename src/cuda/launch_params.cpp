@@ -83,6 +83,16 @@ Tensor operand(const octet_matrix& x, int64_t batches, int tile_rows) {
           x.ld % 128 != 0 ? Promotion::k128 : Promotion::k256};
 }
 
+// Of packed groups: how wide a group's matrix is, and where it begins, only the device knows, and
+// fills in (device/packed_map.cuh).
+Tensor packed_operand(const void* data, int64_t rows, int tile_rows) {
+  octet_matrix x{};
+  x.data = const_cast<void*>(data);
+  x.rows = rows;
+  x.cols = x.ld = core::kBlockK;
+  return operand(x, 1, tile_rows);
+}
+
 bool aligned(const octet_matrix& d, int64_t batches, int64_t bytes, int64_t element) {
   return reinterpret_cast<uintptr_t>(d.data) % static_cast<uintptr_t>(bytes) == 0 &&
          (d.rows <= 1 || d.ld * element % bytes == 0) &&
@@ -212,14 +222,11 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
                                    static_cast<uint32_t>(geometry.band), geometry.bands_along_n);
   }
 
-  if (blocks > 0 && tile.packed) {
-    // No tensor maps: how wide a group's matrix is only the device knows.
-    k.flags |= abi::kPlainSfa | abi::kPlainSfb;
-    k.sfa_plain = {args.sfa.data, args.sfa.row_stride, args.sfa.k_stride, 0};
-    k.sfb = {args.sfb.data, args.sfb.row_stride, args.sfb.k_stride, 0};
-  } else if (blocks > 0) {
-    const Tensor a = operand(args.a, a_batches, abi::a_box_rows(tile));
-    const Tensor b = operand(args.b, b_batches, tile.tile_n / tile.cluster_m);
+  if (blocks > 0) {
+    const Tensor a = tile.packed ? packed_operand(args.a.data, p.m, tile.tile_m)
+                                 : operand(args.a, a_batches, abi::a_box_rows(tile));
+    const Tensor b = tile.packed ? packed_operand(args.b.data, p.n, tile.tile_n)
+                                 : operand(args.b, b_batches, tile.tile_n / tile.cluster_m);
     k.a_batch = a.dims[2] > 1;
     k.b_batch = b.dims[2] > 1;
     if (!encodable(a) || !encodable(b)) {

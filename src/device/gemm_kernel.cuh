@@ -5,7 +5,6 @@
 #include <cstddef>
 
 #include "device/normal_gemm.cuh"
-#include "device/packed_producer.cuh"
 #include "device/paired_gemm.cuh"
 #include "device/scale_producer.cuh"
 #include "device/scheduler.cuh"
@@ -72,12 +71,12 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
   const uint32_t rank = blockIdx.x;  // in the cluster, as the grid is laid out
   const ParameterFetch<kTile> parameters(p, lane);
 
-  if (!kTile.packed && lane == 0 && warp == kMathWarps + kWeights) {
-    ptx::prefetch_map(p.b);
+  if (lane == 0 && warp == kMathWarps + kWeights) {
+    if (!kTile.packed) ptx::prefetch_map(p.b);
     if (kTile.paired && !(p.flags & abi::kPlainSfb)) ptx::prefetch_map(p.sfb_box);
   }
-  if (!kTile.packed && lane == 0 && warp == kMathWarps + kActivations * kTile.k_groups) {
-    ptx::prefetch_map(p.a);
+  if (lane == 0 && warp == kMathWarps + kActivations * kTile.k_groups) {
+    if (!kTile.packed) ptx::prefetch_map(p.a);
     if (!(p.flags & abi::kPlainSfa)) ptx::prefetch_map(p.sfa);
   }
   init_barriers<kTile>(p, base, warp, lane);
@@ -103,8 +102,6 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
     if (kTile.scheduled() && role == kTiles) {
       if constexpr (kTile.grouped) Scheduler<kTile>(p, base, lane).run();
       if constexpr (kTile.k_grouped) KScheduler<kTile>(p, base, lane).run();
-    } else if constexpr (kTile.packed) {
-      PackedProducer<kTile>(p, ring, base, rank, role, lane).run();
     } else if (role == kWeights) {
       WeightProducer<kTile>(p, ring, base, rank, pipeline, lane).run();
     } else if (role == kActivations) {

@@ -87,7 +87,7 @@ struct PairedMath : NormalMath<kTile> {
   __device__ __forceinline__ void store_quads(const float (&acc)[kAcc], const KernelParams& p,
                                               const Tile<kTile>& at, uint32_t staging) {
     constexpr int kUnits = kWidth / 8, kChunks = kWidth / 32,
-                  kMost = kTile.packed || kTile.math_groups() == 3 ? 2 : 4,  // registers
+                  kMost = kTile.math_groups() == 3 ? 2 : 4,  // registers
         kAhead = kChunks < kMost ? kChunks : kMost;
     constexpr int kCCols = abi::c_columns(kTile) > 0 ? abi::c_columns(kTile) : 32;
     static_assert(kWidth % 32 == 0, "a piece is whole chunks");
@@ -173,9 +173,7 @@ __device__ __forceinline__ void paired_math(const KernelParams& p, const Ring<kT
   constexpr int kUnits = Math::kPieces * Math::kAcc / 4;
 
   // K-blocks that the second warpgroup keeps behind.
-  // NOTE: the first one looks a K-block ahead, and of packed groups two are always under way: with
-  // two more behind, four stages would wait for each other.
-  constexpr int kStagger = kTile.packed ? 1 : 2;
+  constexpr int kStagger = 2;
   const uint32_t stagger = base + p.barriers + abi::exchange_barriers(kTile, p.stages);
   int ahead = 0;  // K-blocks that the first warpgroup has to go until it says so
   if (kTile.staggered() && !exchanges && group == 0) ahead = kStagger;

@@ -16,6 +16,7 @@
 //   empty   1 arrival of every math warp that reads the stage, in every CTA of a multicast
 #pragma once
 
+#include "device/packed_map.cuh"
 #include "device/ptx/barrier.cuh"
 #include "device/ptx/copy.cuh"
 #include "device/ptx/wgmma.cuh"
@@ -212,6 +213,37 @@ class Producer {
     __syncwarp();
   }
 
+  // The descriptor that an operand is read through, and where K-block kb of all columns lies in it.
+  // Packed groups have one each.
+  struct OneMap {
+    __device__ __forceinline__ void aim(const Tile<kTile>&) {}
+    __device__ __forceinline__ const abi::TensorMap& map(const abi::TensorMap& its) const {
+      return its;
+    }
+    __device__ __forceinline__ int block(int kb) const { return kb; }
+  };
+  struct MapOfGroup {
+    PackedMap<kTile> maps;
+    int first = 0;
+    __device__ __forceinline__ void aim(const Tile<kTile>& at) {
+      first = at.k.first;
+      maps.aim(at.batch, at.k);
+    }
+    __device__ __forceinline__ const abi::TensorMap& map(const abi::TensorMap&) const {
+      return maps.map();
+    }
+    __device__ __forceinline__ int block(int kb) const { return kb - first; }
+  };
+  __device__ __forceinline__ auto packed_map(int which, const abi::TensorMap& like,
+                                             const uint8_t* data, int rows) const {
+    if constexpr (kTile.packed) {
+      const uint32_t room = base + p.barriers + abi::packed_map(kTile, p.stages, which);
+      return MapOfGroup{PackedMap<kTile>(room, like, which, data, rows, lane)};
+    } else {
+      return OneMap{};
+    }
+  }
+
   __device__ __forceinline__ abi::BlockRange blocks_of(const Tile<kTile>& at) const {
     if constexpr (kTile.k_grouped) {
       return at.k;
@@ -261,11 +293,13 @@ class WeightProducer : Producer<kTile> {
     }
     const bool plain_sfb = p.flags & abi::kPlainSfb;
     int row = 0, batch = 0, sfb_batch = 0;
+    auto groups = this->packed_map(1, p.b, p.k_groups.b, p.n);
     this->walk(
-        [&](const TileAt& at) {
+        [&](const Tile<kTile>& at) {
           row = at.n0;
           batch = at.batch & -p.b_batch;
           sfb_batch = at.batch & -p.sfb_batch;
+          groups.aim(at);
         },
         [&](uint32_t stage, int kb) {
           if (this->lane != 0) return;
@@ -277,8 +311,9 @@ class WeightProducer : Producer<kTile> {
             if (b >= blocks) break;
             const uint32_t to =
                 kTile.normal() ? this->ring.col_tile(stage, b) : this->ring.row_tile(stage, b);
-            this->template load_tile<kTile.tile_n, kTile.cluster_m>(to, p.b, kb + b, row, batch,
-                                                                    full);
+            this->template load_tile<kTile.tile_n, kTile.cluster_m>(to, groups.map(p.b),
+                                                                    groups.block(kb + b), row,
+                                                                    batch, full);
           }
           if (kTile.paired && !plain_sfb) {
             ptx::copy_box(this->ring.sfb(stage, 0), p.sfb_box, row, kb, sfb_batch, full);
@@ -305,8 +340,10 @@ class ActivationProducer : Producer<kTile> {
     int m0 = 0, a_batch = 0, sfa_batch = 0;
     TileAt tile{};
     bool half = false;  // ragged: the tile's second half has no row
+    auto groups = this->packed_map(0, p.a, p.k_groups.a, p.m);
     this->walk(
         [&](const Tile<kTile>& at) {
+          groups.aim(at);
           if constexpr (abi::c_stages(kTile) > 0) tile = at;
           m0 = at.m0;
           half = kTile.ragged() && live_row_pieces<kTile>(at) * 128 <= kTile.tile_m;
@@ -324,8 +361,9 @@ class ActivationProducer : Producer<kTile> {
           for (int b = 0; b < kTile.blocks; ++b) {
             if (b >= blocks) break;
             const uint32_t to = kTile.normal() ? ring.row_tile(stage, b) : ring.col_tile(stage, b);
-            this->template load_tile<kTile.tile_m, kTile.cluster_n>(to, p.a, kb + b, m0, a_batch,
-                                                                    full);
+            this->template load_tile<kTile.tile_m, kTile.cluster_n>(to, groups.map(p.a),
+                                                                    groups.block(kb + b), m0,
+                                                                    a_batch, full);
             if (kTile.ragged() && !half) {
               constexpr int kHalf = kTile.tile_m / 2;
               ptx::copy_box(to + kHalf * abi::kBlockK, p.a, (kb + b) * abi::kBlockK, m0 + kHalf,

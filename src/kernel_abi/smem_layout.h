@@ -21,6 +21,7 @@ inline constexpr int kBlockK = 128;         // elements, and bytes, of K in a bl
 inline constexpr int kSfbSlots = 4;         // SFB values of a K-block that a tile may need
 inline constexpr int kStagingBytes = 2048;  // of a warp, at least: 16 rows of 128 bytes
 inline constexpr int kUnitBytes = 512;      // 16 x 8 partial sums, one float4 a lane
+inline constexpr int kPackedPlaces = 12;    // for descriptors of one operand of packed groups
 inline constexpr int kTilePlaces = 4;  // tiles that the scheduler of a grouped kernel runs ahead
 inline constexpr int kMostSharedMemory = 232448;  // of one CTA on SM90
 inline constexpr int kSharedMemoryOfSm = 233472;  // shared by its CTAs, 1 KB of each reserved
@@ -99,6 +100,9 @@ OCTET_HD constexpr int tile_bytes(const TileConfig& t) { return t.k_grouped ? 32
 OCTET_HD constexpr int tile_list_bytes(const TileConfig& t) {
   return t.scheduled() ? kTilePlaces * (16 + tile_bytes(t)) : 0;
 }
+// Packed groups: room for a descriptor of each operand, behind all else.
+inline constexpr int kMapBytes = 128;
+OCTET_HD constexpr int map_bytes(const TileConfig& t) { return t.packed ? 2 * kMapBytes : 0; }
 
 OCTET_HD constexpr SmemLayout layout_with(const TileConfig& t, int cluster_split, int boxes) {
   SmemLayout s;
@@ -110,7 +114,7 @@ OCTET_HD constexpr SmemLayout layout_with(const TileConfig& t, int cluster_split
   const int exchange = exchange_bytes(t, cluster_split, boxes);
   const int room =
       t.ctas_per_sm == 1 ? kMostSharedMemory : kSharedMemoryOfSm / t.ctas_per_sm - 1024;
-  const int fixed = exchange + 16 + 128 + tile_list_bytes(t);
+  const int fixed = exchange + 16 + 128 + tile_list_bytes(t) + (t.packed ? 128 + map_bytes(t) : 0);
   int stages = (room - fixed) / (s.stage_bytes + s.scale_bytes + 16);
   const int most = most_ring_bytes(t) / s.stage_bytes;
   if (stages > most) stages = most;
@@ -120,6 +124,7 @@ OCTET_HD constexpr SmemLayout layout_with(const TileConfig& t, int cluster_split
   s.scales = round_up(s.exchange + exchange, 128);
   s.barriers = s.scales + s.stages * s.scale_bytes;
   s.total = s.barriers + 16 * s.stages + 16 + tile_list_bytes(t);
+  if (t.packed) s.total = round_up(s.total, kMapBytes) + map_bytes(t);
   return s;
 }
 
@@ -130,8 +135,7 @@ OCTET_HD constexpr int staging_boxes(const TileConfig& t) {
 // Paired scales, FP32: C passes through the ring behind the K-blocks of its tile. A stage holds so
 // many columns (0: C does not pass here) of one piece of every warpgroup, row by row.
 OCTET_HD constexpr int c_columns(const TileConfig& t) {
-  if (!t.paired || t.packed || t.sequential || t.col_groups() != 1 || t.piece_cols() % 32 != 0)
-    return 0;
+  if (!t.paired || t.sequential || t.col_groups() != 1 || t.piece_cols() % 32 != 0) return 0;
   const int stage = operand_bytes(t.tile_m) + operand_bytes(t.tile_n);
   return t.piece_cols() % 64 == 0 && 64 * t.row_groups() * 256 <= stage ? 64 : 32;
 }
@@ -173,12 +177,15 @@ OCTET_HD constexpr int tile_barriers(const TileConfig& t, int stages) {
 OCTET_HD constexpr int tile_list(const TileConfig& t, int stages) {
   return tile_barriers(t, stages) + 16 * kTilePlaces;
 }
+// ... and the room for descriptor 0 (of A) or 1 (of B); barriers begin at a multiple of it.
+OCTET_HD constexpr int packed_map(const TileConfig& t, int stages, int which) {
+  return round_up(tile_list(t, stages) + kTilePlaces * tile_bytes(t), kMapBytes) +
+         which * kMapBytes;
+}
 
 // Arrivals that complete a phase of a stage's `full` barrier: the two threads that announce the
-// copy engine's bytes, and the lanes that bring scales with plain asynchronous loads. Packed
-// groups: every lane of the three producers, when what it brought may be read.
+// copy engine's bytes, and the lanes that bring scales with plain asynchronous loads.
 OCTET_HD constexpr int full_arrivals(const TileConfig& t, bool plain_sfa, bool plain_sfb) {
-  if (t.packed) return 96;
   return 2 + (t.paired ? (plain_sfb ? 32 : 0) : kSfbSlots) + (plain_sfa ? 32 : 0);
 }
 // ... of its `empty` barrier: one lane of every math warp that reads it, in every CTA that a

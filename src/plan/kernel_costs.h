@@ -72,8 +72,8 @@ inline constexpr KernelCost kKernelCosts[] = {
     {"normal_m192n128_kg", 1230, 0},
     {"normal_m128n128_kg", 930, 0},
     {"normal_m128n64_seq_kg", 560, 0},
-    {"normal_m256n128_kp", 2000, 0},
-    {"normal_m128n64_seq_kp", 800, 0},
+    {"normal_m256n128_kp", 1650, 0},
+    {"normal_m128n64_seq_kp", 560, 0},
 };
 
 namespace detail {

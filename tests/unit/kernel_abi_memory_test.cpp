@@ -77,6 +77,9 @@ std::vector<Field> fields(const Variant& v, const cuda::Launch& l) {
     add(name + " empty", p.barriers + tile_barriers(t, p.stages) + 8 * (kTilePlaces + i), 8, 8);
     add(name, p.barriers + tile_list(t, p.stages) + tile_bytes(t) * i, tile_bytes(t), 16);
   }
+  for (int i = 0; t.packed && i < 2; ++i) {
+    add("descriptor " + std::to_string(i), p.barriers + packed_map(t, p.stages, i), kMapBytes, 128);
+  }
   return out;
 }
 
@@ -155,7 +158,6 @@ TEST(KernelAbiMemory, SfbOfAnyTileFitsItsSlots) {
 
 TEST(KernelAbiMemory, BoxesAreWhatTheCopyEngineTakes) {
   for (const Variant& v : all_variants()) {
-    if (v.tile.packed) continue;  // no boxes
     const cuda::Launch l = launch_of(v, false, true);
     const KernelParams& p = l.params;
     for (const TensorMap* map : {&p.a, &p.b, &p.sfa}) {
@@ -233,11 +235,6 @@ struct Recount {
     // Producers of B, then of A (with SFA where the copy engine brings it), then of other scales.
     const int role = (warp - math_warps) / t.k_groups;
     Pipeline& pipeline = own.pipelines[(warp - math_warps) % t.k_groups];
-    if (t.packed) {  // every lane, when what it brought has landed
-      ++pipeline.full;
-      ++pipeline.plain_full;
-      return;
-    }
     const int announces = role < 2 && lane == 0 ? 1 : 0;
     const int brings_sfb = role == 2 && lane < 4 && !t.paired ? 1 : 0;
     // Paired scales: both kinds by rows, where they are plain.
@@ -272,7 +269,6 @@ TEST(KernelAbiBarriers, ArrivalsOfEveryThread) {
 // The bytes that land in one CTA's stage: every CTA of a multicast brings its box to all of them.
 TEST(KernelAbiBarriers, BytesOfAStageAreThoseOfItsBoxes) {
   for (const Variant& v : all_variants()) {
-    if (v.tile.packed) continue;  // no boxes
     for (const bool plain : {false, true}) {
       const KernelParams p = launch_of(v, plain).params;
       ASSERT_EQ((p.flags & kPlainSfa) != 0, plain) << v.name();

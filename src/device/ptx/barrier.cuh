@@ -72,11 +72,13 @@ __device__ __forceinline__ bool mbarrier_try_wait_cluster(uint32_t bar, uint32_t
 // trap that the caller sees is better than a hang.
 inline constexpr int kMostPolls = 1 << 20;
 
+__device__ __forceinline__ void trap() { asm volatile("trap;"); }
+
 __device__ __forceinline__ void mbarrier_wait(uint32_t bar, uint32_t parity) {
   int polls = 0;
 #pragma unroll 1
   while (!mbarrier_try_wait(bar, parity)) {
-    if (++polls > kMostPolls) asm volatile("trap;");
+    if (++polls > kMostPolls) trap();
   }
 }
 // For bytes and arrivals that come from other CTAs of the cluster.
@@ -84,7 +86,7 @@ __device__ __forceinline__ void mbarrier_wait_cluster(uint32_t bar, uint32_t par
   int polls = 0;
 #pragma unroll 1
   while (!mbarrier_try_wait_cluster(bar, parity)) {
-    if (++polls > kMostPolls) asm volatile("trap;");
+    if (++polls > kMostPolls) trap();
   }
 }
 

@@ -12,6 +12,35 @@ namespace oct::device::ptx {
 __device__ __forceinline__ void prefetch_map(const abi::TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
+// Of a descriptor in shared memory (128-byte aligned): where its tensor begins; how many bytes its
+// rows hold, one behind the other.
+__device__ __forceinline__ void replace_address(uint32_t map, const void* address) {
+  asm volatile("tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%0], %1;" ::"r"(map),
+               "l"(address)
+               : "memory");
+}
+__device__ __forceinline__ void replace_width_and_pitch(uint32_t map, uint32_t bytes) {
+  asm volatile(
+      "tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], 0, %1;\n"
+      "tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%0], 0, %2;" ::"r"(map),
+      "r"(bytes), "l"(static_cast<uint64_t>(bytes))
+      : "memory");
+}
+// Copies it to memory, where the copy engine may then read it on this CTA's behalf. All lanes.
+__device__ __forceinline__ void publish_map(const abi::TensorMap* to, uint32_t map) {
+  asm volatile(
+      "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
+      "[%0], [%1], 128;\n"
+      "fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(to),
+      "r"(map)
+      : "memory");
+}
+__device__ __forceinline__ uint32_t sm_id() {
+  uint32_t id;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(id));
+  return id;
+}
+
 // A box of a tensor map at (x, y, z) into shared memory; its bytes complete on `bar`. Elements
 // outside the tensor arrive as zeros and count as bytes.
 __device__ __forceinline__ void copy_box(uint32_t to, const abi::TensorMap& map, int x, int y,
@@ -106,6 +135,9 @@ __device__ __forceinline__ float4 load_shared4(uint32_t at) {
                : "r"(at)
                : "memory");
   return v;
+}
+__device__ __forceinline__ void store_shared_u32(uint32_t at, uint32_t v) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(v) : "memory");
 }
 __device__ __forceinline__ void store_shared2(uint32_t at, float2 v) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at), "f"(v.x), "f"(v.y) : "memory");
