@@ -6,26 +6,21 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "cuda/context.h"
-#include "device_case.h"
+#include "device_session.h"
 #include "grouped_case.h"
-#include "plan/candidates.h"
 
 namespace oct::test {
 
 using Bytes = std::vector<uint8_t>;
 
-inline std::unique_ptr<cuda::Context> context;
-inline int64_t problems = 0, launches = 0, failures = 0;
+inline int64_t problems = 0, launches = 0;
 
 // A case's operands on the device, one memory for all cases.
 class DeviceOperands {
@@ -73,18 +68,6 @@ class DeviceOperands {
   const cudaStream_t stream_;
   char* d_ = nullptr;
 };
-
-inline octet_gemm_plan plan_for(const octet_gemm_problem& p, const char* kernel, int split) {
-  octet_gemm_plan plan{};
-  plan.struct_size = sizeof plan;
-  plan.problem = p;
-  plan.split = split;
-  std::snprintf(plan.kernel, sizeof plan.kernel, "%s", kernel);
-  std::snprintf(plan.device, sizeof plan.device, "h200");
-  plan.sms = static_cast<int32_t>(
-      plan::most_ctas(abi::parse_kernel(kernel), p, context->device_spec(), split));
-  return plan;
-}
 
 inline void fail(const octet_gemm_plan& plan, const HostCase& c, const char* what,
                  const char* why) {
@@ -157,12 +140,10 @@ void random_cases(int count, uint64_t seed, double until, const char* what, Make
                   OnDevice on_device) {
   std::atomic<int> next{0};
   std::mutex device_mutex;
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch clock;
   const auto work = [&] {
     for (int i = next++; i < count; i = next++) {
-      const double seconds =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      if (seconds > until) return;
+      if (clock.seconds() > until) return;
       const auto c = make(seed * 1000003 + static_cast<uint64_t>(i));
       const std::lock_guard lock(device_mutex);
       ++problems;

@@ -8,40 +8,22 @@
 // gaps and rows without an owner included. Then bad metadata, splits, SM budgets from 1 to 132,
 // 1000 repeats, and a graph whose metadata changes between replays. Exit code 1 on a mismatch, 77
 // without a usable device. A watchdog turns a hang into a failure.
-#include <cuda_runtime_api.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <chrono>
-#include <cstdio>
-#include <cstring>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <thread>
-
 #include "core/check.h"
-#include "cuda/context.h"
-#include "device_harness.h"
+#include "device_stages.h"
 #include "options.h"
-#include "plan/candidates.h"
-#include "plan/planner.h"
 
 namespace {
 
 using namespace oct;
 using namespace oct::test;
-std::string only_kernel;
 
-std::vector<const char*> grouped_kernels() {
-  std::vector<const char*> names;
-  for (const abi::KernelRow& row : abi::kKernels) {
-    if (!abi::parse_kernel(row.name).grouped) continue;
-    if (!only_kernel.empty() && std::strstr(row.name, only_kernel.c_str()) == nullptr) continue;
-    names.push_back(row.name);
-  }
-  return names;
+Kernels kernels_for(const octet_gemm_problem&, int split) {
+  return kernels_where(
+      [&](const abi::TileConfig& tile) { return tile.grouped && (split == 1 || tile.sequential); });
+}
+
+Kernels grouped_kernels() {
+  return kernels_where([](const abi::TileConfig& tile) { return tile.grouped; });
 }
 
 void every_kernel(int count, uint64_t seed, bool spoiled, double until, Arena& arena,
@@ -50,7 +32,7 @@ void every_kernel(int count, uint64_t seed, bool spoiled, double until, Arena& a
   const auto make = [&](uint64_t s) { return make_grouped_case(s, spoiled); };
   random_cases(count, seed, until, what, make, [&](const GroupedCase& c) {
     const DeviceOperands device(arena, c.host, stream);
-    const std::vector<const char*> kernels = grouped_kernels();
+    const Kernels kernels = grouped_kernels();
     if (!kernels.empty()) {
       // What a person is told who asks what is wrong with metadata on the device.
       const octet_gemm_plan plan = plan_for(c.host.problem, kernels[0], 1);
@@ -60,9 +42,7 @@ void every_kernel(int count, uint64_t seed, bool spoiled, double until, Arena& a
         fail(plan, c.host, what, ("validate: " + told.message()).c_str());
       }
     }
-    for (const char* kernel : kernels) {
-      run_and_compare(plan_for(c.host.problem, kernel, 1), c.host, device, c.want, stream, what);
-    }
+    run_and_compare_all(kernels, 1, c.host, device, c.want, stream, what);
   });
 }
 
@@ -81,9 +61,7 @@ void reports(Arena& arena, cudaStream_t stream) {
     const Bytes want = processor_result(c, 1, 0);
     const DeviceOperands device(arena, c, stream);
     ++problems;
-    for (const char* kernel : grouped_kernels()) {
-      run_and_compare(plan_for(c.problem, kernel, 1), c, device, want, stream, r.id);
-    }
+    run_and_compare_all(grouped_kernels(), 1, c, device, want, stream, r.id);
   }
   // F12: 10,240 further rows of -1 at the end.
   for (const char* text : {"contiguous_g4m150n256k384", "contiguous_g4m150n256k384_keeppad"}) {
@@ -101,79 +79,9 @@ void reports(Arena& arena, cudaStream_t stream) {
     const Bytes want = processor_result(c, 1, 0);
     const DeviceOperands device(arena, c, stream);
     ++problems;
-    for (const char* kernel : grouped_kernels()) {
-      run_and_compare(plan_for(c.problem, kernel, 1), c, device, want, stream, "F12");
-    }
+    run_and_compare_all(grouped_kernels(), 1, c, device, want, stream, "F12");
   }
   std::printf("field reports: %lld failures\n", static_cast<long long>(failures));
-}
-
-void sm_counts(Arena& arena, cudaStream_t stream) {
-  for (const char* text : kFixed) {
-    const HostCase c(parsed(text));
-    const Bytes want = processor_result(c, 1, 0);
-    const DeviceOperands device(arena, c, stream);
-    ++problems;
-    for (const char* kernel : grouped_kernels()) {
-      octet_gemm_plan plan = plan_for(c.problem, kernel, 1);
-      for (plan.sms = 1; plan.sms <= 132; plan.sms += plan.sms < 12 ? 1 : 5) {
-        if (!run_and_compare(plan, c, device, want, stream, "SM counts")) break;
-      }
-    }
-  }
-  std::printf("SM counts: %lld failures\n", static_cast<long long>(failures));
-}
-
-void splits(Arena& arena, cudaStream_t stream) {
-  for (const char* text : kFixed) {
-    const HostCase c(parsed(text));
-    const DeviceOperands device(arena, c, stream);
-    ++problems;
-    for (int split = 2; split <= 7; ++split) {
-      const Bytes want = processor_result(c, split, 0);
-      for (const char* kernel : grouped_kernels()) {
-        if (!abi::parse_kernel(kernel).sequential) continue;
-        run_and_compare(plan_for(c.problem, kernel, split), c, device, want, stream, "splits");
-      }
-    }
-  }
-  std::printf("splits: %lld failures\n", static_cast<long long>(failures));
-}
-
-void repeats(Arena& arena, cudaStream_t stream, int count) {
-  unsigned long long* result;
-  OCT_CUDA(cudaMalloc(reinterpret_cast<void**>(&result), 16));
-  OCT_CUDA(cudaMemset(result, 0, 16));
-  for (const char* text : kFixed) {
-    const HostCase c(parsed(text));
-    const Bytes want = processor_result(c, 1, 0);
-    const DeviceOperands device(arena, c, stream);
-    void* reference = arena.take(c.d.size() + 256);
-    OCT_CUDA(cudaMemcpyAsync(reference, want.data(), want.size(), cudaMemcpyHostToDevice, stream));
-    for (const char* kernel : grouped_kernels()) {
-      octet_gemm_plan plan = plan_for(c.problem, kernel, 1);
-      device.reset_d();
-      for (int i = 0; i < count; ++i) {
-        plan.sms = 1 + (i * 37 + 131) % 132;
-        if (Status s = context->run(plan, device.args, stream); !s.ok()) {
-          fail(plan, c, "repeats", s.message().c_str());
-          break;
-        }
-        // Whole words of 16 bits; an odd byte at the end is a guard's.
-        compare_words(device.d(), reference, c.d.size() / 2 * 2, result, stream);
-        ++launches;
-      }
-      unsigned long long got[2];
-      OCT_CUDA(cudaMemcpyAsync(got, result, sizeof got, cudaMemcpyDeviceToHost, stream));
-      wait(stream, plan, c, "repeats");
-      if (got[0] != 0) {
-        fail(plan, c, "repeats", "a repeat differs");
-        OCT_CUDA(cudaMemset(result, 0, 16));
-      }
-    }
-  }
-  std::printf("repeats: %d of every kernel on %zu problems, %lld failures\n", count,
-              std::size(kFixed), static_cast<long long>(failures));
 }
 
 // One graph; rows move between groups from replay to replay.
@@ -189,67 +97,10 @@ void changed_counts(Arena& arena, cudaStream_t stream) {
       if (p.grouping == OCTET_MASKED) p.max_m = 200;
       HostCase c(p, options);
       const DeviceOperands device(arena, c, stream);
-      const octet_gemm_plan plan = plan_for(p, kernel, 1);
-      cudaGraph_t graph;
-      cudaGraphExec_t executable;
-      OCT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-      const Status s = context->run(plan, device.args, stream);
-      OCT_CUDA(cudaStreamEndCapture(stream, &graph));
-      if (!s.ok()) {
-        fail(plan, c, "capture", s.message().c_str());
-        continue;
-      }
-      OCT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
-      Random random(99);
-      ++problems;
-      for (int replay = 0; replay < 6; ++replay) {
-        spoil(c, random);
-        const auto update = [&](const void* to, const testing_support::Buffer& from) {
-          if (from.size() == 0) return;
-          OCT_CUDA(cudaMemcpyAsync(const_cast<void*>(to), from.data(),
-                                   static_cast<std::size_t>(from.size()), cudaMemcpyHostToDevice,
-                                   stream));
-        };
-        update(device.args.group_index, c.group_index);
-        update(device.args.group_offsets, c.group_offsets);
-        update(device.args.group_ends, c.group_ends);
-        update(device.args.group_counts, c.group_counts);
-        const Bytes want = processor_result(c, 1, 0);
-        device.reset_d();
-        OCT_CUDA(cudaGraphLaunch(executable, stream));
-        if (!compare(plan, c, device, want, stream, "replay")) break;
-      }
-      OCT_CUDA(cudaGraphExecDestroy(executable));
-      OCT_CUDA(cudaGraphDestroy(graph));
+      changing_replays(plan_for(p, kernel, 1), c, device, 6, spoil, stream);
     }
   }
   std::printf("graphs with changing metadata: %lld failures\n", static_cast<long long>(failures));
-}
-
-// The planner's choice by the one call.
-void planned(int count, uint64_t seed, double until, Arena& arena, cudaStream_t stream) {
-  const auto plan_of = [](const HostCase& c, octet_gemm_plan& plan) {
-    return plan::plan_gemm(c.problem, context->device_spec(), nullptr, plan);
-  };
-  const auto make = [&](uint64_t s) {
-    GroupedCase c = make_grouped_case(s, false);
-    octet_gemm_plan plan{};
-    if (plan_of(c.host, plan).ok() && plan.split != 1) {
-      c.want = processor_result(c.host, plan.split, 0);
-    }
-    return c;
-  };
-  random_cases(count, seed, until, "planned", make, [&](const GroupedCase& c) {
-    const DeviceOperands device(arena, c.host, stream);
-    octet_gemm_plan plan{};
-    Status s = plan_of(c.host, plan);
-    if (s.ok()) s = context->gemm(c.host.problem, device.args, stream);
-    if (!s.ok()) {
-      fail(plan, c.host, "gemm", s.message().c_str());
-      return;
-    }
-    compare(plan, c.host, device, c.want, stream, "gemm");
-  });
 }
 
 }  // namespace
@@ -263,46 +114,21 @@ int main(int argc, char** argv) {
   const double most_seconds = options.seconds;
   const uint64_t seed = options.seed;
   const bool small = options.small;
-  const std::string& one = options.problem;
-  if (Status s = cuda::Context::create(0, context); !s.ok()) {
-    std::printf("SKIPPED: %s\n", s.message().c_str());
-    return 77;
-  }
-  alarm(static_cast<unsigned>(3 * most_seconds) + 120);
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const cudaStream_t stream = open_device(static_cast<unsigned>(3 * most_seconds) + 120);
   std::printf("%s, %zu grouped kernels\n", context->device_name(), grouped_kernels().size());
-  OCT_CUDA(cudaSetDevice(0));
-  cudaStream_t stream;
-  OCT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   Arena arena(std::size_t{1} << 30);
-  for (const char* kernel : grouped_kernels()) {
-    if (Status s = context->load(kernel); !s.ok()) {
-      std::printf("FAILED: %s\n", s.message().c_str());
-      return 1;
-    }
-  }
-  if (!one.empty()) {
-    const HostCase c(parsed(one.c_str()));
-    const Bytes want = processor_result(c, 1, 0);
-    const DeviceOperands device(arena, c, stream);
-    for (const char* kernel : grouped_kernels()) {
-      run_and_compare(plan_for(c.problem, kernel, 1), c, device, want, stream, "one");
-    }
-    std::printf("%s: %lld failures\n", one.c_str(), static_cast<long long>(failures));
-    return failures ? 1 : 0;
-  }
+  load(grouped_kernels());
+  if (!options.problem.empty()) return one_problem(options.problem, kernels_for, arena, stream);
   every_kernel(small ? 20 : count, seed, false, most_seconds, arena, stream);
   every_kernel(small ? 10 : count / 3, seed + 1, true, most_seconds / 3, arena, stream);
-  splits(arena, stream);
+  splits(kFixed, 2, 7, kernels_for, arena, stream);
+  std::printf("splits: %lld failures\n", static_cast<long long>(failures));
   if (!small) {
-    planned(count / 4, seed + 2, most_seconds / 4, arena, stream);
+    planned(count / 4, seed + 2, most_seconds / 4, make_grouped_case, arena, stream);
     reports(arena, stream);
-    sm_counts(arena, stream);
+    sm_counts(kFixed, kernels_for, arena, stream);
     changed_counts(arena, stream);
-    repeats(arena, stream, 1000);
+    repeats(kFixed, {1}, 1000, 1, kernels_for, arena, stream);
   }
-  std::printf("%s: %lld problems, %lld launches compared, %lld failures\n",
-              failures ? "FAILED" : "PASSED", static_cast<long long>(problems),
-              static_cast<long long>(launches), static_cast<long long>(failures));
-  return failures ? 1 : 0;
+  return verdict();
 }

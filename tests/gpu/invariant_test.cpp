@@ -6,16 +6,11 @@
 //
 // Prints how many plans, kernels and splits took part; exit code 1 with the first M that differs,
 // 77 without a usable device.
-#include <cuda_runtime_api.h>
-#include <unistd.h>
-
-#include <cstring>
-#include <memory>
+#include <algorithm>
 #include <set>
 
 #include "core/types.h"
-#include "cuda/context.h"
-#include "device_case.h"
+#include "device_session.h"
 #include "plan/planner.h"
 
 namespace {
@@ -42,8 +37,8 @@ uint64_t differing_words(const DeviceCase& all, int64_t bytes, unsigned long lon
 }
 
 // D of `rows` rows lies in the buffer of 4096 rows: what follows it must stay as it was.
-void every_row_count(cuda::Context& context, octet_gemm_problem p, int64_t step, Arena& arena,
-                     unsigned long long* result, cudaStream_t stream, Outcome& out) {
+void every_row_count(octet_gemm_problem p, int64_t step, Arena& arena, unsigned long long* result,
+                     cudaStream_t stream, Outcome& out) {
   arena.reset();
   p.batch_invariant = 1;
   p.m = kMostRows;
@@ -55,7 +50,7 @@ void every_row_count(cuda::Context& context, octet_gemm_problem p, int64_t step,
   for (int64_t rows = kMostRows; rows >= 1; rows -= rows > 300 ? step : 1) {
     p.m = rows;
     octet_gemm_plan plan{};
-    if (const Status s = plan::plan_gemm(p, context.device_spec(), nullptr, plan); !s.ok()) {
+    if (const Status s = plan::plan_gemm(p, context->device_spec(), nullptr, plan); !s.ok()) {
       std::printf("FAILED: %s: %s\n", core::to_string(p).c_str(), s.message().c_str());
       ++out.failures;
       return;
@@ -75,8 +70,8 @@ void every_row_count(cuda::Context& context, octet_gemm_problem p, int64_t step,
                                static_cast<std::size_t>(rows * args.d.ld * element),
                                cudaMemcpyDeviceToDevice, stream));
     }
-    Status s = context.load(plan.kernel);
-    if (s.ok()) s = context.run(plan, args, stream);
+    Status s = context->load(plan.kernel);
+    if (s.ok()) s = context->run(plan, args, stream);
     if (!s.ok()) {
       std::printf("FAILED: %s: %s\n", core::to_string(p).c_str(), s.message().c_str());
       ++out.failures;
@@ -101,24 +96,15 @@ void every_row_count(cuda::Context& context, octet_gemm_problem p, int64_t step,
 int main(int argc, char** argv) {
   int64_t step = 1;
   if (argc == 3 && std::strcmp(argv[1], "--step") == 0) step = std::max(1, std::atoi(argv[2]));
-  std::unique_ptr<cuda::Context> context;
-  if (const Status s = cuda::Context::create(0, context); !s.ok()) {
-    std::printf("SKIPPED: %s\n", s.message().c_str());
-    return 77;
-  }
-  alarm(240);  // a hang fails
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  OCT_CUDA(cudaSetDevice(0));
+  const cudaStream_t stream = open_device(240);
   unsigned long long* result = nullptr;
   OCT_CUDA(cudaMalloc(reinterpret_cast<void**>(&result), 16));
-  cudaStream_t stream = nullptr;
-  OCT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   Arena arena(std::size_t{1} << 30);
   Outcome total;
   for (const auto& [n, k] :
        {std::pair<int64_t, int64_t>{576, 7168}, {2112, 7168}, {7168, 2048}, {300, 1000}}) {
     Outcome out;
-    every_row_count(*context, dense_problem(kMostRows, n, k), step, arena, result, stream, out);
+    every_row_count(dense_problem(kMostRows, n, k), step, arena, result, stream, out);
     std::printf(
         "N %lld, K %lld: %lld row counts, %lld outputs, %zu kernels, %zu splits, "
         "%lld failures\n",

@@ -2,21 +2,17 @@
 // the processor, to the bit.
 //
 //   wgrad_test [--problems N] [--seconds S] [--seed X] [--kernel SUBSTRING] [--small]
-//   [--skip-large]
-//              [--problem STRING]
+//              [--skip-large] [--problem STRING]
 //
 // Random problems (1 to 512 groups, K of 0, 1, 127, 128, 129 and very uneven), each with every
 // kernel that serves it; the whole buffer of D is compared, guards and gaps included. Then bad
 // metadata, splits, SM budgets from 1 to 132, the reports of the field, graphs whose metadata
 // changes between replays, 1000 repeats, and operands and results of more than 2^31 elements. Exit
 // code 1 on a mismatch, 77 without a usable device. A watchdog turns a hang into a failure.
-#include <unistd.h>
-
 #include <cstring>
 
-#include "device_harness.h"
+#include "device_stages.h"
 #include "options.h"
-#include "plan/planner.h"
 #include "wgrad_case.h"
 
 namespace {
@@ -24,34 +20,16 @@ namespace {
 using namespace oct;
 using namespace oct::test;
 
-std::string only_kernel;
-
-struct Served {
-  const char* kernel;
-  int split;
-};
-
-bool named(const char* kernel) {
-  return only_kernel.empty() || std::strstr(kernel, only_kernel.c_str()) != nullptr;
+Kernels kernels_for(const octet_gemm_problem& p, int split) {
+  return kernels_where([&](const abi::TileConfig& tile) {
+    return tile.paired && plan::serves(tile, p, context->device_spec(), split).ok();
+  });
 }
 
-// Every kernel with this split of K.
-std::vector<Served> kernels_for(const octet_gemm_problem& p, int split) {
-  std::vector<Served> out;
-  for (const abi::KernelRow& row : abi::kKernels) {
-    const abi::TileConfig tile = abi::parse_kernel(row.name);
-    if (!tile.paired || !named(row.name)) continue;
-    if (plan::serves(tile, p, context->device_spec(), split).ok()) out.push_back({row.name, split});
-  }
-  return out;
-}
-
-void all_kernels(const HostCase& c, int split, const Bytes& want, Arena& arena, cudaStream_t stream,
+void all_kernels(const HostCase& c, const Bytes& want, Arena& arena, cudaStream_t stream,
                  const char* what) {
   const DeviceOperands device(arena, c, stream);
-  for (const Served& s : kernels_for(c.problem, split)) {
-    run_and_compare(plan_for(c.problem, s.kernel, s.split), c, device, want, stream, what);
-  }
+  run_and_compare_all(kernels_for(c.problem, 1), 1, c, device, want, stream, what);
 }
 
 void every_kernel(int count, uint64_t seed, bool spoiled, double until, Arena& arena,
@@ -59,7 +37,7 @@ void every_kernel(int count, uint64_t seed, bool spoiled, double until, Arena& a
   const char* what = spoiled ? "bad metadata" : "random problems";
   const auto make = [&](uint64_t s) { return make_pair_case(s, spoiled); };
   random_cases(count, seed, until, what, make,
-               [&](const GroupedCase& c) { all_kernels(c.host, 1, c.want, arena, stream, what); });
+               [&](const GroupedCase& c) { all_kernels(c.host, c.want, arena, stream, what); });
 }
 
 constexpr const char* kFixed[] = {"dense_m700n1100k1000_1d1d_f32_acc",
@@ -69,18 +47,6 @@ constexpr const char* kFixed[] = {"dense_m700n1100k1000_1d1d_f32_acc",
                                   "kgrouped_g40m70n72k90_f32",
                                   "kgrouped_g6m300n520k256_f32_acc_packed",
                                   "batched_g3m200n300k700_1d1d_f32_acc"};
-
-void splits(Arena& arena, cudaStream_t stream) {
-  for (const char* text : kFixed) {
-    const HostCase c(parsed(text));
-    ++problems;
-    for (int split = 1; split <= 9; ++split) {
-      if (kernels_for(c.problem, split).empty()) continue;
-      all_kernels(c, split, processor_result(c, split, 0), arena, stream, "splits");
-    }
-  }
-  std::printf("splits, every cluster size: %lld failures\n", static_cast<long long>(failures));
-}
 
 void reports(Arena& arena, cudaStream_t stream) {
   for (const FieldReport& r : weight_gradient_reports()) {
@@ -116,90 +82,13 @@ void reports(Arena& arena, cudaStream_t stream) {
         }
       }
     }
-    all_kernels(c, 1, want, arena, stream, r.id);
+    all_kernels(c, want, arena, stream, r.id);
     // F08, F09: wrong or different only sometimes.
     if (r.id[1] != '0' || r.id[2] < '8') continue;
-    const DeviceOperands device(arena, c, stream);
-    void* reference = arena.take(c.d.size() + 256);
-    unsigned long long* result = static_cast<unsigned long long*>(arena.take(256));
-    OCT_CUDA(cudaMemsetAsync(result, 0, 16, stream));
-    OCT_CUDA(cudaMemcpyAsync(reference, want.data(), want.size(), cudaMemcpyHostToDevice, stream));
-    for (const Served& s : kernels_for(c.problem, 1)) {
-      const octet_gemm_plan plan = plan_for(c.problem, s.kernel, 1);
-      device.reset_d();
-      for (int i = 0; i < 1000; ++i) {
-        if (Status status = context->run(plan, device.args, stream); !status.ok()) {
-          fail(plan, c, r.id, status.message().c_str());
-          break;
-        }
-        ++launches;
-        if (i % 50 == 49) compare_words(device.d(), reference, c.d.size() / 2 * 2, result, stream);
-      }
-      unsigned long long got[2];
-      OCT_CUDA(cudaMemcpyAsync(got, result, sizeof got, cudaMemcpyDeviceToHost, stream));
-      wait(stream, plan, c, r.id);
-      if (got[0] != 0) fail(plan, c, r.id, "a repeat differs");
-    }
+    const Repeats how{.count = 1000, .compared_every = 50};
+    repeat(kernels_for(c.problem, 1), 1, c, want, how, arena, stream, r.id);
   }
   std::printf("field reports: %lld failures\n", static_cast<long long>(failures));
-}
-
-void sm_counts(Arena& arena, cudaStream_t stream) {
-  for (const char* text : kFixed) {
-    const HostCase c(parsed(text));
-    const Bytes want = processor_result(c, 1, 0);
-    const DeviceOperands device(arena, c, stream);
-    ++problems;
-    for (const Served& s : kernels_for(c.problem, 1)) {
-      octet_gemm_plan plan = plan_for(c.problem, s.kernel, 1);
-      for (plan.sms = 1; plan.sms <= 132; plan.sms += plan.sms < 12 ? 1 : 5) {
-        if (!run_and_compare(plan, c, device, want, stream, "SM counts")) break;
-      }
-    }
-  }
-  std::printf("SM counts: %lld failures\n", static_cast<long long>(failures));
-}
-
-void repeats(Arena& arena, cudaStream_t stream, int count) {
-  unsigned long long* result;
-  OCT_CUDA(cudaMalloc(reinterpret_cast<void**>(&result), 16));
-  OCT_CUDA(cudaMemset(result, 0, 16));
-  for (const char* text : kFixed) {
-    const HostCase c(parsed(text));
-    for (const int split : {1, 2, 3, 5, 8}) {
-      const std::vector<Served> kernels = kernels_for(c.problem, split);
-      if (kernels.empty()) continue;
-      const Bytes want = processor_result(c, split, 0);
-      const DeviceOperands device(arena, c, stream);
-      void* reference = arena.take(c.d.size() + 256);
-      OCT_CUDA(
-          cudaMemcpyAsync(reference, want.data(), want.size(), cudaMemcpyHostToDevice, stream));
-      for (const Served& s : kernels) {
-        octet_gemm_plan plan = plan_for(c.problem, s.kernel, split);
-        device.reset_d();
-        for (int i = 0; i < count; ++i) {
-          if (split == 1) plan.sms = 1 + (i * 37 + 131) % 132;
-          if (Status status = context->run(plan, device.args, stream); !status.ok()) {
-            fail(plan, c, "repeats", status.message().c_str());
-            break;
-          }
-          if (c.options.c_is_d || i % 4 == 3 || i + 1 == count) {
-            compare_words(device.d(), reference, c.d.size() / 2 * 2, result, stream);
-          }
-          ++launches;
-        }
-        unsigned long long got[2];
-        OCT_CUDA(cudaMemcpyAsync(got, result, sizeof got, cudaMemcpyDeviceToHost, stream));
-        wait(stream, plan, c, "repeats");
-        if (got[0] != 0) {
-          fail(plan, c, "repeats", "a repeat differs");
-          OCT_CUDA(cudaMemset(result, 0, 16));
-        }
-      }
-    }
-  }
-  std::printf("repeats: %d of every kernel and split on %zu problems, %lld failures\n", count,
-              std::size(kFixed), static_cast<long long>(failures));
 }
 
 // One graph; K moves between groups from replay to replay.
@@ -213,57 +102,11 @@ void changed_counts(Arena& arena, cudaStream_t stream) {
     options.group_sizes.assign(12, 256);
     HostCase c(p, options);
     const DeviceOperands device(arena, c, stream);
-    for (const Served& s : kernels_for(p, 1)) {
-      const octet_gemm_plan plan = plan_for(p, s.kernel, 1);
-      cudaGraph_t graph;
-      cudaGraphExec_t executable;
-      OCT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-      const Status status = context->run(plan, device.args, stream);
-      OCT_CUDA(cudaStreamEndCapture(stream, &graph));
-      if (!status.ok()) {
-        fail(plan, c, "capture", status.message().c_str());
-        continue;
-      }
-      OCT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
-      Random random(99);
-      ++problems;
-      for (int replay = 0; replay < 8; ++replay) {
-        spoil_k(c, random);
-        const auto update = [&](const void* to, const testing_support::Buffer& from) {
-          if (from.size() == 0) return;
-          OCT_CUDA(cudaMemcpyAsync(const_cast<void*>(to), from.data(),
-                                   static_cast<std::size_t>(from.size()), cudaMemcpyHostToDevice,
-                                   stream));
-        };
-        update(device.args.group_offsets, c.group_offsets);
-        update(device.args.group_counts, c.group_counts);
-        const Bytes want = processor_result(c, 1, 0);
-        device.reset_d();
-        OCT_CUDA(cudaGraphLaunch(executable, stream));
-        if (!compare(plan, c, device, want, stream, "replay")) break;
-      }
-      OCT_CUDA(cudaGraphExecDestroy(executable));
-      OCT_CUDA(cudaGraphDestroy(graph));
+    for (const char* kernel : kernels_for(p, 1)) {
+      changing_replays(plan_for(p, kernel, 1), c, device, 8, spoil_k, stream);
     }
   }
   std::printf("graphs with changing metadata: %lld failures\n", static_cast<long long>(failures));
-}
-
-// The planner's choice by the one call.
-void planned(int count, uint64_t seed, double until, Arena& arena, cudaStream_t stream) {
-  const auto make = [](uint64_t s) { return make_pair_case(s, false); };
-  random_cases(count, seed, until, "planned", make, [&](const GroupedCase& c) {
-    const DeviceOperands device(arena, c.host, stream);
-    octet_gemm_plan plan{};
-    Status s = plan::plan_gemm(c.host.problem, context->device_spec(), nullptr, plan);
-    if (s.ok()) s = context->gemm(c.host.problem, device.args, stream);
-    if (!s.ok()) {
-      fail(plan, c.host, "gemm", s.message().c_str());
-      return;
-    }
-    const Bytes want = plan.split == 1 ? c.want : processor_result(c.host, plan.split, 0);
-    compare(plan, c.host, device, want, stream, "gemm");
-  });
 }
 
 // Operands (F14) and results of more than 2^31 elements, against the device's reference.
@@ -345,10 +188,10 @@ void large(cudaStream_t stream) {
     }
     unsigned long long* result = static_cast<unsigned long long*>(arena.take(256));
     ++problems;
-    for (const Served& k : kernels_for(p, 1)) {
+    for (const char* kernel : kernels_for(p, 1)) {
       OCT_CUDA(cudaMemsetAsync(result, 0, 16, stream));
       fill_bytes(d, bytes, 6, stream);
-      const Status status = context->run(plan_for(p, k.kernel, 1), args, stream);
+      const Status status = context->run(plan_for(p, kernel, 1), args, stream);
       compare_words(d, want, bytes, result, stream);
       unsigned long long got[2];
       OCT_CUDA(cudaMemcpyAsync(got, result, sizeof got, cudaMemcpyDeviceToHost, stream));
@@ -356,8 +199,8 @@ void large(cudaStream_t stream) {
       ++launches;
       if (!status.ok() || e != cudaSuccess || got[0] != 0) {
         ++failures;
-        std::printf("FAILED: %s: %s: %s %s, %llu words differ, the first at %llu\n", s.what,
-                    k.kernel, status.message().c_str(), cudaGetErrorString(e), got[0], got[1]);
+        std::printf("FAILED: %s: %s: %s %s, %llu words differ, the first at %llu\n", s.what, kernel,
+                    status.message().c_str(), cudaGetErrorString(e), got[0], got[1]);
       }
     }
     std::printf("%s: %lld failures\n", s.what, static_cast<long long>(failures));
@@ -377,56 +220,31 @@ int main(int argc, char** argv) {
   const double most_seconds = options.seconds;
   const uint64_t seed = options.seed;
   const bool small = options.small, with_large = options.large;
-  const std::string& one = options.problem;
-  if (Status s = cuda::Context::create(0, context); !s.ok()) {
-    std::printf("SKIPPED: %s\n", s.message().c_str());
-    return 77;
-  }
-  alarm(static_cast<unsigned>(3 * most_seconds) + 120);
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  OCT_CUDA(cudaSetDevice(0));
-  cudaStream_t stream;
-  OCT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const cudaStream_t stream = open_device(static_cast<unsigned>(3 * most_seconds) + 120);
   Arena arena(std::size_t{1} << 30);
-  for (const abi::KernelRow& row : abi::kKernels) {
-    if (!abi::parse_kernel(row.name).paired || !named(row.name)) continue;
-    if (Status s = context->load(row.name); !s.ok()) {
-      std::printf("FAILED: %s\n", s.message().c_str());
-      return 1;
-    }
-  }
-  const auto start = std::chrono::steady_clock::now();
-  const auto told = [&] {
-    std::printf("  %.1f s\n",
-                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  };
-  if (!one.empty()) {
-    const HostCase c(parsed(one.c_str()));
-    all_kernels(c, 1, processor_result(c, 1, 0), arena, stream, "one");
-    std::printf("%s: %lld failures\n", one.c_str(), static_cast<long long>(failures));
-    return failures ? 1 : 0;
-  }
+  load(kernels_where([](const abi::TileConfig& tile) { return tile.paired; }));
+  if (!options.problem.empty()) return one_problem(options.problem, kernels_for, arena, stream);
+  const Stopwatch clock;
+  const auto told = [&] { std::printf("  %.1f s\n", clock.seconds()); };
   every_kernel(small ? 20 : count, seed, false, most_seconds, arena, stream);
   told();
   every_kernel(small ? 10 : count / 4, seed + 1, true, most_seconds / 4, arena, stream);
   if (!small) {
-    splits(arena, stream);
+    splits(kFixed, 1, 9, kernels_for, arena, stream);
+    std::printf("splits, every cluster size: %lld failures\n", static_cast<long long>(failures));
     told();
-    planned(count / 6, seed + 2, most_seconds / 4, arena, stream);
+    planned(count / 6, seed + 2, most_seconds / 4, make_pair_case, arena, stream);
     told();
     reports(arena, stream);
     told();
-    sm_counts(arena, stream);
+    sm_counts(kFixed, kernels_for, arena, stream);
     told();
     changed_counts(arena, stream);
     told();
-    repeats(arena, stream, 1000);
+    repeats(kFixed, {1, 2, 3, 5, 8}, 1000, 4, kernels_for, arena, stream);
     told();
     if (with_large) large(stream);
     told();
   }
-  std::printf("%s: %lld problems, %lld launches compared, %lld failures\n",
-              failures ? "FAILED" : "PASSED", static_cast<long long>(problems),
-              static_cast<long long>(launches), static_cast<long long>(failures));
-  return failures ? 1 : 0;
+  return verdict();
 }
