@@ -63,9 +63,9 @@ inline constexpr KernelCost kKernelCosts[] = {
     {"swapped_w128t32_o2_g", 798, 1079},
     {"swapped_w256t64_g", 1091, 0},
     // Scales on both sides.
-    {"normal_m256n128_1d1d", 1650, 0},
+    {"normal_m256n128_1d1d", 1720, 0},
     {"normal_m192n128_1d1d", 1230, 0},
-    {"normal_m128n128_1d1d", 930, 0},
+    {"normal_m128n128_1d1d", 880, 0},
     {"normal_m64n64_1d1d", 400, 0},
     {"normal_m128n64_seq_1d1d", 560, 0},
     {"normal_m256n128_kg", 1650, 0},
