@@ -1,14 +1,14 @@
 """Other people's arrays as pointers, shapes and strides; nothing is ever copied.
 
 `view()` takes NumPy arrays (dtypes of ml_dtypes included), PyTorch tensors, and whatever else has
-`__array_interface__` or `__cuda_array_interface__` (CuPy, JAX on a device). It imports none of
-these packages. FP8 and BF16 may also lie in uint8 and uint16, where the call says what they are.
+`__array_interface__`, `__cuda_array_interface__` (CuPy, Numba) or `__dlpack__` (JAX). It imports
+none of these packages. FP8 and BF16 may also lie in uint8 and uint16, where the call says what they are.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Callable
 
 from ._library import refusal
 from .errors import InvalidArgument
@@ -47,8 +47,8 @@ def type_word(said: Any) -> Any:
 class View:
     """Memory of somebody's array. Strides count elements."""
 
-    __slots__ = ("device", "dtype", "name", "owner", "pointer", "readonly", "shape", "stream",
-                 "strides")  # fmt: skip
+    __slots__ = ("device", "dtype", "lent", "name", "owner", "pointer", "readonly", "shape",
+                 "stream", "strides")  # fmt: skip
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class View:
         self.readonly = readonly
         self.device = device
         self.stream = stream
+        self.lent: Any = None  # what must live besides the owner
 
     @property
     def on_device(self) -> bool:
@@ -169,6 +170,18 @@ def _from_interface(name: str, array: Any, interface: Any, on_device: bool) -> V
     return View(name, array, pointer or 0, dtype, shape, strides, bool(readonly), ordinal, stream)
 
 
+def _from_dlpack(name: str, array: Any, stream_of: Callable[[int], int]) -> View:
+    from ._dlpack import Lent  # rarely needed
+
+    x = Lent(name, array, stream_of)
+    found = View(
+        name, array, x.pointer, x.dtype, x.shape, x.strides, x.readonly,
+        HOST if x.ordinal is None else x.ordinal,
+    )  # fmt: skip
+    found.lent = x.capsule
+    return found
+
+
 def _is_masked(array: Any) -> bool:
     """NumPy's masked arrays, whose interface keeps silent about the mask."""
     masked = sys.modules.get("numpy.ma")
@@ -190,8 +203,15 @@ def is_number(x: Any) -> bool:
     )
 
 
-def view(name: str, array: Any) -> View:
-    """The memory of an array, under the name that sentences call it by."""
+def _default_stream(ordinal: int) -> int:
+    return 0
+
+
+def view(name: str, array: Any, stream_of: Callable[[int], int] = _default_stream) -> View:
+    """The memory of an array, under the name that sentences call it by.
+
+    stream_of: of a device's number, the stream that is going to read it; asked for DLPack alone.
+    """
     if isinstance(array, View):
         return array
     if is_torch(array):
@@ -202,10 +222,12 @@ def view(name: str, array: Any) -> View:
     interface = None if is_number(array) else getattr(array, "__array_interface__", None)
     if interface is not None:
         return _from_interface(name, array, interface, False)
+    if hasattr(array, "__dlpack__") and not is_number(array):
+        return _from_dlpack(name, array, stream_of)
     raise refusal(
         name, array,
-        "must be an array (NumPy, PyTorch, or one with __array_interface__ or "
-        "__cuda_array_interface__)",
+        "must be an array (NumPy, PyTorch, or one with __array_interface__, "
+        "__cuda_array_interface__ or __dlpack__)",
     )  # fmt: skip
 
 
