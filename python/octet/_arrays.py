@@ -124,8 +124,12 @@ def _from_torch(name: str, tensor: Any) -> View:
     if getattr(tensor, "is_neg", bool)():
         raise InvalidArgument(f"{name} is a view that negates what lies in memory: resolve_neg() first")
     ordinal = HOST if device.type == "cpu" else ANY_DEVICE if device.index is None else device.index
+    try:
+        pointer = tensor.data_ptr()
+    except RuntimeError:  # of functorch and the like
+        raise InvalidArgument(f"{name} has no memory of its own: must be a plain tensor") from None
     return View(
-        name, tensor, tensor.data_ptr(), str(tensor.dtype).rpartition(".")[2],
+        name, tensor, pointer, str(tensor.dtype).rpartition(".")[2],
         tuple(tensor.shape), tuple(tensor.stride()), False, ordinal,
     )  # fmt: skip
 
