@@ -77,7 +77,8 @@ class [[nodiscard]] Result {
     status_.value();
     return value_;
   }
-  T&& value() && {
+  // By value, so that `for (... : plan_candidates(...).value())` does not outlive what it reads.
+  T value() && {
     status_.value();
     return std::move(value_);
   }

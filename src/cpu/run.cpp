@@ -57,9 +57,14 @@ struct Cut {
 Cut cut(const std::vector<DenseView>& views, int threads) {
   constexpr int kTilesPerThread = 4, kFewestRows = 32;
   Cut c;
+  int64_t tallest = 0, widest = 0;
+  for (const DenseView& v : views) {
+    tallest = std::max(tallest, v.m);
+    widest = std::max(widest, v.n);
+  }
+  // As many tiles in less memory.
+  while (c.columns > kMaxColumns && c.columns / 2 >= widest) c.columns /= 2;
   c.number(views);
-  int64_t tallest = 0;
-  for (const DenseView& v : views) tallest = std::max(tallest, v.m);
   const auto enough = [&] {
     return threads == 1 || c.tiles() >= int64_t{threads} * kTilesPerThread;
   };

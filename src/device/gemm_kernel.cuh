@@ -97,7 +97,7 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
     }
     __syncwarp();
     if (clustered) ptx::cluster_arrive_relaxed();
-    if (p.flags & abi::kDependent) ptx::let_dependents_launch();
+    if (p.flags & abi::kEarly) ptx::let_dependents_launch();
     // NOTE: a multicast writes into CTAs whose barriers must exist.
     if (kTile.multicast() > 1) ptx::cluster_wait();
     if (kTile.scheduled() && role == kTiles) {

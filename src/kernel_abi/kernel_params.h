@@ -31,6 +31,7 @@ enum LaunchFlags : uint32_t {
   kRingC = 16,        // C passes through the ring (abi::c_columns())
   kPlainSfb = 8,      // likewise SFB, where every row of B has its own
   kDependent = 2,     // launched as a programmatic dependent of the kernel before it
+  kEarly = 32,        // ... and the kernel behind it may start before this one has ended
   kWeightsReady = 4,  // B and SFB may be read before that kernel has finished
 };
 

@@ -63,10 +63,18 @@ const TunedEntry* find_tuned(const TableView& table, const octet_gemm_problem& p
   if (table.entries.empty() || !is_of(table, device) || !takes_tables(problem)) return nullptr;
   TunedEntry wanted;
   wanted.problem = table_key(problem);
-  const auto at =
-      std::lower_bound(table.entries.begin(), table.entries.end(), wanted, entry_before);
-  if (at == table.entries.end() || entry_before(wanted, *at)) return nullptr;
-  return objection_to(*at, device) ? nullptr : &*at;
+  const auto find = [&]() -> const TunedEntry* {
+    const auto at =
+        std::lower_bound(table.entries.begin(), table.entries.end(), wanted, entry_before);
+    if (at == table.entries.end() || entry_before(wanted, *at)) return nullptr;
+    return objection_to(*at, device) ? nullptr : &*at;
+  };
+  const TunedEntry* entry = find();
+  if (entry == nullptr && wanted.problem.dependent_launch != 0) {
+    wanted.problem.dependent_launch = wanted.problem.weights_ready = 0;
+    entry = find();
+  }
+  return entry;
 }
 
 Status check_table(const TableView& table, const octet_device_spec& device) {

@@ -27,7 +27,8 @@ struct TunedEntry {
 };
 
 // The problem without what does not change the choice: epilogue details that cost every kernel the
-// same, scale layouts, launch attributes, and what only tests read.
+// same, scale layouts, and what only tests read. A dependent launch whose weights are ready is a
+// problem of its own: start and end of a kernel cost nothing there.
 constexpr octet_gemm_problem table_key(octet_gemm_problem p) {
   if (p.d_type == OCTET_F16) p.d_type = OCTET_BF16;
   p.bias_type = OCTET_NONE;
@@ -35,8 +36,7 @@ constexpr octet_gemm_problem table_key(octet_gemm_problem p) {
   p.sfb_layout = core::default_sfb_layout(p.granularity);
   p.index_type = OCTET_I32;
   p.zero_padding = 1;
-  p.dependent_launch = 0;
-  p.weights_ready = 0;
+  p.dependent_launch = p.weights_ready = p.dependent_launch != 0 && p.weights_ready != 0;
   p.even = 0;
   p.seed = 0;
   return p;
@@ -74,7 +74,8 @@ struct TunedTable {
 // Whether a table has anything to say about a problem: its split is the planner's to choose.
 bool takes_tables(const octet_gemm_problem& problem);
 
-// The entry that decides the problem's plan on the device; null where the model has to. Allocates
+// The entry that decides the problem's plan on the device; null where the model has to. A dependent
+// launch without an entry of its own has that of the same problem launched plainly. Allocates
 // nothing.
 const TunedEntry* find_tuned(const TableView& table, const octet_gemm_problem& problem,
                              const octet_device_spec& device);

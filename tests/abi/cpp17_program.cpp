@@ -2,10 +2,16 @@
 // and so that every function of it is compiled and called once, with a known result.
 #include <cstdio>
 #include <cstring>
+#include <type_traits>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "octet/octet.hpp"
+
+// What a temporary gives is no reference into it.
+static_assert(std::is_same_v<decltype(std::declval<octet::Result<octet::GemmPlan>>().value()),
+                             octet::GemmPlan>);
 
 namespace {
 

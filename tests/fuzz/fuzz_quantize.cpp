@@ -18,7 +18,7 @@ octet_quantize_args take_args(Input& input) {
   args.x_type = input.pick<octet_type>({OCTET_F32, OCTET_BF16, OCTET_F16});
   args.scale_format = static_cast<int32_t>(input.between(0, 2));
   args.amax_min = input.one_in(2) ? 0.0f : input.take<float>();
-  args.threads = static_cast<int32_t>(input.one_in(4) ? input.between(2, 4) : 1);
+  args.threads = static_cast<int32_t>(input.one_in(16) ? input.between(2, 4) : 1);
   if (input.one_in(32)) args.block = input.take<int32_t>();
   if (input.one_in(32)) args.scale_format = input.take<int32_t>();
   return args;
@@ -40,9 +40,10 @@ int64_t elements(const octet_matrix& x) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   Input input(data, size);
   octet_quantize_args args = take_args(input);
-  const bool long_k = input.one_in(3);
+  // Both sides of one block and of two, mostly with few of the other.
+  const bool long_k = input.one_in(4);
   const int64_t k = long_k ? input.between(120, 300) : input.between(0, 140);
-  const int64_t lines = !long_k && input.one_in(3) ? input.between(100, 270) : input.between(0, 9);
+  const int64_t lines = !long_k && input.one_in(8) ? input.between(100, 270) : input.between(0, 9);
   const int64_t codes_k = input.one_in(2) ? k : k + input.between(0, 127);
   const bool along_columns = args.axis == 1;
   args.x = along_columns ? shape(input, lines, k) : shape(input, k, lines);

@@ -49,17 +49,18 @@ std::string name_of(const octet_device_spec& device) {
   return {device.name, strnlen(device.name, sizeof device.name)};
 }
 
-void explain(const octet_gemm_problem& problem, const octet_device_spec& device, bool supported) {
+// Lists and costs every candidate: most of the time of a run.
+void explain(Input& input, const octet_gemm_problem& problem, const octet_device_spec& device,
+             bool supported) {
   std::size_t needed = 0;
   const octet_code code = octet_plan_explain(&problem, &device, nullptr, 0, &needed);
   if (supported) promise(code == OCTET_OK, "what is supported is explained");
   if (code != OCTET_OK) return promise_sentence(name_of(device));
-  for (const std::size_t room : {needed, needed / 2 + 1, std::size_t{1}}) {
-    Buffer text(static_cast<int64_t>(room));
-    char* const to = reinterpret_cast<char*>(text.data());
-    promise(octet_plan_explain(&problem, &device, to, room, nullptr) == OCTET_OK, "explain");
-    promise(std::strlen(to) == room - 1, "the explanation fills its room and is terminated");
-  }
+  const std::size_t room = input.pick<std::size_t>({needed, needed / 2 + 1, 1});
+  Buffer text(static_cast<int64_t>(room));
+  char* const to = reinterpret_cast<char*>(text.data());
+  promise(octet_plan_explain(&problem, &device, to, room, nullptr) == OCTET_OK, "explain");
+  promise(std::strlen(to) == room - 1, "the explanation fills its room and is terminated");
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   } else {
     promise(reason == octet_status_message(), "support and plan give the same reason");
   }
-  explain(problem, device, supported == OCTET_OK);
+  if (input.one_in(4)) explain(input, problem, device, supported == OCTET_OK);
 
   char text[OCTET_TEXT_CAPACITY];
   if (octet_gemm_problem_print(&problem, text, sizeof text) == OCTET_OK) {

@@ -179,24 +179,29 @@ def check_makefile_project(options, work):
     in_both_places(options, work, build_and_run)
 
 
-def check_deb(options, work):
+def make_deb(options, work):
     need("dpkg-deb", "dpkg-shlibdeps", "file")
     run(options.cmake.parent / "cpack", "--config", options.build / "CPackConfig.cmake", "-B", work,
         cwd=work)
     packages = list(work.glob("*.deb"))
     if len(packages) != 1 or not packages[0].name.startswith(f"octet_{options.version}_"):
         fail(f"not one package of this version: {packages}")
-    field = {name: run("dpkg-deb", "--field", packages[0], name).strip() for name in
+    return packages[0]
+
+
+def check_deb(options, work):
+    package = make_deb(options, work)
+    field = {name: run("dpkg-deb", "--field", package, name).strip() for name in
              ("Package", "Version", "Depends", "Description")}
     if (field["Package"], field["Version"]) != ("octet", options.version):
         fail(f"a package of another name or version: {field}")
     if not re.fullmatch(r"libc6 \(>= 2\.\d+\)", field["Depends"]):
         fail(f"depends on {field['Depends']!r}; the C library alone is wanted")
-    for line in run("dpkg-deb", "--contents", packages[0]).splitlines():
+    for line in run("dpkg-deb", "--contents", package).splitlines():
         if not re.match(r"(drwxr-xr-x|-rw-r--r--|-rwxr-xr-x|lrwxrwxrwx) root/root ", line):
             fail(f"not owned by root, or with odd rights: {line}")
     root = work / "root"
-    run("dpkg-deb", "--extract", packages[0], root)
+    run("dpkg-deb", "--extract", package, root)
     if [path.name for path in root.iterdir()] != ["usr"]:
         fail(f"not all of it is in /usr: {list(root.iterdir())}")
     must_hold(options, root / "usr", "share/doc/octet/copyright",
@@ -209,12 +214,63 @@ def check_deb(options, work):
         fail(f"{kernels} kernels, and the description is: {field['Description']}")
 
 
+def copy_with_libraries(program, root, name):
+    """Into a root: the program, unless `name` is None, and the C library's files that it needs."""
+    files = [] if name is None else [(program, name)]
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=BOUND_S,
+                            check=False).stdout  # says that a static program is none
+    files += [(path, path) for path in re.findall(r"(?:=> )?(/\S+) \(0x", linked)
+              if "liboctet" not in path]
+    for source, target in files:
+        (root / target[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, root / target[1:])
+
+
+def check_deb_bare_root(options, work):
+    """Installed by dpkg where there are the C library, a shell for its scripts and nothing else; used
+    there, and removed again."""
+    need("dpkg", "chroot", "ldconfig")
+    if os.geteuid() != 0:
+        print("SKIPPED: dpkg installs, and chroot enters, as root alone")
+        sys.exit(77)
+    package, root = make_deb(options, work), work / "root"
+    for folder in ("info", "updates"):
+        (root / "var/lib/dpkg" / folder).mkdir(parents=True)
+    (root / "var/lib/dpkg/status").touch()
+    (root / "etc").mkdir()  # ldconfig writes there
+    # What `Depends: libc6` stands for, from this machine; dpkg's own database does not know it.
+    for program in ("sh", "ldconfig"):
+        copy_with_libraries(shutil.which(program), root, f"/bin/{program}")
+    copy_with_libraries(options.build / "octet", root, None)
+    dpkg = ("dpkg", f"--root={root}", "--force-depends", "--force-bad-path", "--log=/dev/null")
+    run(*dpkg, "--install", package)
+    command = root / "usr/bin/octet"
+    must_hold(options, root / "usr", "share/doc/octet/copyright",
+              "share/zsh/vendor-completions/_octet")
+    (root / "usr/share/octet/samples/minilm_ffn.safetensors").write_bytes(sample(3, 5, 128))
+    (root / "home").mkdir()
+    inside = ("chroot", root, "/usr/bin/octet")
+    if f"octet {options.version}" not in run(*inside, "--version"):
+        fail("the installed command does not say its version")
+    if "l: D[3,5] = X[3,128]" not in run(*inside, "demo", "--backend", "cpu"):
+        fail("octet demo did not multiply the installed sample")
+    layer = "/usr/share/octet/samples/minilm_ffn.safetensors:l"
+    run(*inside, "quantize", f"{layer}.weight", "-o", "/home/w8.npy")
+    run(*inside, "gemm", f"{layer}.input", "/home/w8.npy", "-o", "/home/d.npy", "--dtype-b", "e4m3",
+        "--layout-b", "row")
+    run(*dpkg, "--remove", "octet")
+    left = [str(path) for path in (root / "usr").rglob("*octet*")
+            if path.name != "minilm_ffn.safetensors" and path.is_file()]
+    if left or command.exists():
+        fail(f"the removed package left {left}")
+
+
 # What README.md prints and this test does not do as it stands there, and why that is no loss.
 NOT_RUN = {
     "cmake --preset release -DOCTET_TESTS=OFF -DOCTET_BENCH=OFF": "made this build, with tests",
     "cmake --build build/release": "made this build",
     "cmake --build build/release --target package": "check_deb runs cpack as that target does",
-    "sudo apt-get install ./build/release/octet_*.deb": "check_deb unpacks it",
+    "sudo apt-get install ./build/release/octet_*.deb": "check_deb_bare_root has dpkg install it",
 }
 
 

@@ -68,7 +68,10 @@ int run_bench(BenchRequest request) {
   collect_problems(request);
   if (!options.csv.empty()) require_writable("--csv", options.csv);
   return with_exit_codes([&] {
-    if (request.dry_run) return bench_dry_run(options);
+    if (request.dry_run) {
+      tell_unwritten("--csv", options.csv);
+      return bench_dry_run(options);
+    }
     if (request.chain) return bench_chain(options);
     if (request.host_cost) return bench_host_cost(options);
     return bench_problems(options);
@@ -117,7 +120,17 @@ Command add_bench(CLI::App& app) {
           .between(1, 1 << 20);
   bench.flag("--host-cost", request->host_cost,
              "what calls cost on the host, beside a bare launch of the same kernel");
-  bench.flag("--dry-run", request->dry_run, "say what would be timed");
+  bench.flag("--dry-run", request->dry_run, "say what would be timed; writes no file");
+  bench.footer(
+      "Operands come from DRAM, the floor is what a perfect kernel would take: docs/benchmark.md.\n"
+      "\nExamples:\n"
+      "  octet bench dense_m16n7168k2048 dense_m4096n4096k7168\n"
+      "  octet bench --file cases/dense.txt --csv dense.csv\n"
+      "  octet bench dense_m64n7168k2048 --candidates 4 --no-cublaslt\n"
+      "  octet bench --file cases/dense.txt --dry-run      needs no device\n"
+      "\nExit codes: 0 right; 1 writing failed midway (a full disk), or the device failed; 2 bad "
+      "input,\nor a path that cannot be written to as given; 3 no usable device, or no kernels in "
+      "this build;\n130 interrupted, with what was measured so far.\n");
   return {bench.app(), [request, chain] {
             request->chain = chain.given();
             if (request->chain_rows == 0) request->chain_rows = 16;  // --chain alone

@@ -136,8 +136,8 @@ class ProblemBench {
       row.spread = t.spread;
       row.sustained_us = t.sustained_us;
       if (options_.pdl) {
-        const GemmPlan dependent = as_dependent(chosen.plan);
-        row.pdl_us = session_.measure(dependent, operands, base.floor_us, false).us;
+        row.pdl_us =
+            session_.measure(dependent_of(problem, chosen), operands, base.floor_us, false).us;
       }
       csv_.row(row);
       if (!options_.json) {
@@ -146,6 +146,16 @@ class ProblemBench {
       }
       rows_.push_back(std::move(row));
     }
+  }
+
+  // What a dependent launch of the problem runs: its own choice, or the candidate in hand.
+  GemmPlan dependent_of(const GemmProblem& problem, const ChosenPlan& chosen) const {
+    if (options_.candidates == 0) {
+      return choose_plans(options_, as_dependent(problem), session_.device()).front().plan;
+    }
+    GemmPlan plan = chosen.plan;
+    plan.problem = as_dependent(plan.problem);
+    return plan;
   }
 
   void progress(std::size_t index, const std::string& problem) const {

@@ -120,10 +120,4 @@ Timing BenchSession::measure(const GemmPlan& plan, const OperandSets& operands, 
       operands.count(), floor_us, sustained);
 }
 
-GemmPlan as_dependent(GemmPlan plan) {
-  plan.problem.dependent_launch = 1;
-  plan.problem.weights_ready = 1;
-  return plan;
-}
-
 }  // namespace octet::tool

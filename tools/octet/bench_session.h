@@ -68,6 +68,11 @@ class BenchSession {
 };
 
 // The same problem launched as a dependent of the kernel before it, its weights ready.
-GemmPlan as_dependent(GemmPlan plan);
+template <typename Problem>
+Problem as_dependent(Problem problem) {
+  problem.dependent_launch = 1;
+  problem.weights_ready = 1;
+  return problem;
+}
 
 }  // namespace octet::tool

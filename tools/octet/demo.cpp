@@ -349,6 +349,13 @@ Command add_demo(CLI::App& app) {
       .one_of({"auto", "cpu", "cuda"})
       .shows_default();
   demo.flag("--json", options->json, "print JSON");
+  demo.footer(
+      "Examples:\n"
+      "  octet demo                      on the device if there is one\n"
+      "  octet demo --backend cpu --json\n"
+      "\nExit codes: 0 right; 1 the device's bits are not the CPU's, or it failed; 2 bad input, "
+      "such "
+      "as\nno sample; 3 no usable device (--backend cuda).\n");
   return {demo.app(), [options] { return run_demo(*options); }};
 }
 

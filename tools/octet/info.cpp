@@ -76,6 +76,11 @@ Command add_info(CLI::App& app) {
   Subcommand info(app, "info", "what this build and this machine can do");
   const auto json = std::make_shared<bool>(false);
   info.flag("--json", *json, "print JSON");
+  info.footer(
+      "Examples:\n"
+      "  octet info\n"
+      "  octet info --json\n"
+      "\nExit codes: 0, with and without a device; 2 bad input.\n");
   return {info.app(), [json] {
             const nlohmann::json report = gather();
             if (*json) {

@@ -140,47 +140,48 @@ std::string dtype_of(const std::string& descr) {
 
 NpyHeader parse_npy_header(std::string_view text) { return HeaderParser(text).parse(); }
 
-Npy::Npy(const std::string& path) : file_(path) {
-  const auto size = static_cast<uint64_t>(file_.size());
-  const auto* data = reinterpret_cast<const char*>(file_.data());
-  if (size == 0) file_.fail("is empty");
-  if (!std::string_view(data, size).starts_with(kMagic)) {
-    file_.fail("does not begin as a .npy file does");
-  }
-  const auto byte = [&](uint64_t at) { return std::to_integer<uint32_t>(file_.data()[at]); };
-  if (size < 12) file_.fail("ends in the middle of its header");
+Tensor parse_npy(const std::byte* data, int64_t signed_size) {
+  const auto size = static_cast<uint64_t>(signed_size);
+  const auto* text = reinterpret_cast<const char*>(data);
+  if (size == 0) bad("is empty");
+  if (!std::string_view(text, size).starts_with(kMagic)) bad("does not begin as a .npy file does");
+  const auto byte = [&](uint64_t at) { return std::to_integer<uint32_t>(data[at]); };
+  if (size < 12) bad("ends in the middle of its header");
   const uint32_t version = byte(6);
   if (version < 1 || version > 3) {
-    file_.fail(fmt::format("has version {}.{} of the format: must be 1, 2 or 3", version, byte(7)));
+    bad(fmt::format("has version {}.{} of the format: must be 1, 2 or 3", version, byte(7)));
   }
   const uint64_t start = version == 1 ? 10 : 12;
   const uint64_t length = version == 1 ? byte(8) | byte(9) << 8
                                        : byte(8) | byte(9) << 8 | byte(10) << 16 | byte(11) << 24;
   if (length > size - start) {
-    file_.fail(fmt::format("says its header has {} bytes: the file has {}", length, size - start));
+    bad(fmt::format("says its header has {} bytes: the file has {}", length, size - start));
   }
-  int64_t bytes = 0;
-  try {
-    const NpyHeader header = parse_npy_header({data + start, length});
-    tensor_.dtype = dtype_of(header.descr);
-    tensor_.shape = header.shape;
-    if (header.fortran_order) {
-      bad("is in Fortran order: save numpy.ascontiguousarray() of it");
-    }
-    bytes = dtype_bytes(tensor_.dtype);
-    for (const int64_t extent : header.shape) {
-      if (__builtin_mul_overflow(bytes, extent, &bytes)) bad("is absurdly large");
-    }
-  } catch (const std::runtime_error& error) {
-    file_.fail(error.what());
+  const NpyHeader header = parse_npy_header({text + start, length});
+  Tensor tensor;
+  tensor.dtype = dtype_of(header.descr);
+  tensor.shape = header.shape;
+  if (header.fortran_order) bad("is in Fortran order: save numpy.ascontiguousarray() of it");
+  int64_t bytes = dtype_bytes(tensor.dtype);
+  for (const int64_t extent : header.shape) {
+    if (__builtin_mul_overflow(bytes, extent, &bytes)) bad("is absurdly large");
   }
   const auto there = static_cast<int64_t>(size - start - length);
   if (there != bytes) {
-    file_.fail(fmt::format("has {} bytes of elements: its shape {} needs {}", there,
-                           shape_text(tensor_.shape), bytes));
+    bad(fmt::format("has {} bytes of elements: its shape {} needs {}", there,
+                    shape_text(tensor.shape), bytes));
   }
-  tensor_.data = file_.data() + start + length;
-  tensor_.bytes = bytes;
+  tensor.data = data + start + length;
+  tensor.bytes = bytes;
+  return tensor;
+}
+
+Npy::Npy(const std::string& path) : file_(path) {
+  try {
+    tensor_ = parse_npy(file_.data(), file_.size());
+  } catch (const std::runtime_error& error) {
+    file_.fail(error.what());
+  }
 }
 
 std::string npy_preamble(octet_type type, const std::vector<int64_t>& shape) {

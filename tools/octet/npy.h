@@ -5,6 +5,7 @@
 // travel as unsigned integers of their size.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ struct NpyHeader {
 
 // Throws std::runtime_error with what is wrong, to be said after the file's name.
 NpyHeader parse_npy_header(std::string_view text);
+
+// A whole file's bytes, in which the tensor's lie. Throws as above.
+Tensor parse_npy(const std::byte* data, int64_t size);
 
 class Npy {
  public:

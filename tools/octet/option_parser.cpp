@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <exception>
+#include <type_traits>
 
 #include <CLI/CLI.hpp>
 
@@ -16,6 +17,11 @@ std::string finite_number(const std::string& text) {
   } catch (const std::exception&) {
   }
   return "Value " + text + " must be a number";
+}
+
+// What a script's unset variable gives: no file, no name, and not "nothing was asked for".
+std::string not_empty(const std::string& text) {
+  return text.empty() ? "must not be empty" : std::string();
 }
 
 }  // namespace
@@ -77,7 +83,9 @@ Subcommand::Subcommand(CLI::App& app, const std::string& name, const std::string
 
 template <typename T>
 AddedOption Subcommand::add(const std::string& name, T& value, const std::string& what) {
-  return AddedOption(*app_->add_option(name, value, what));
+  CLI::Option* const option = app_->add_option(name, value, what);
+  if constexpr (!std::is_arithmetic_v<T>) option->check(not_empty);
+  return AddedOption(*option);
 }
 template AddedOption Subcommand::add(const std::string&, std::string&, const std::string&);
 template AddedOption Subcommand::add(const std::string&, int&, const std::string&);
@@ -90,7 +98,7 @@ void Subcommand::flag(const std::string& name, bool& value, const std::string& w
   app_->add_flag(name, value, what);
 }
 
-void Subcommand::footer(const std::string& text) { app_->footer(text); }
+void Subcommand::footer(const std::string& text) { app_->footer("\n" + text); }
 
 bool Subcommand::given(const std::string& name) const { return app_->count(name) > 0; }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -55,6 +56,36 @@ DeviceSpec find_device(const std::string& text) {
   return device.value();
 }
 
+// All candidates, cheapest prediction first.
+nlohmann::json candidates_json(const GemmProblem& problem, const DeviceSpec& device) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const GemmPlan& plan : plan_candidates(problem, device, INT32_MAX).value()) {
+    all.push_back({{"kernel", plan.kernel},
+                   {"split", plan.split},
+                   {"sms", plan.sms},
+                   {"workspace_bytes", plan.workspace_bytes},
+                   {"predicted_us", plan.predicted_us}});
+  }
+  return all;
+}
+
+// What the explanation says below "refused": a reason, indented by two, then kernels by four.
+nlohmann::json refused_json(const std::string& explanation) {
+  nlohmann::json all = nlohmann::json::array();
+  std::istringstream lines(explanation);
+  std::string line;
+  while (std::getline(lines, line) && line != "refused") {
+  }
+  while (std::getline(lines, line)) {
+    if (line.starts_with("    ") && !all.empty()) {
+      all.back()["kernels"] = line.substr(4);
+    } else if (line.starts_with("  ")) {
+      all.push_back({{"reason", line.substr(2)}, {"kernels", ""}});
+    }
+  }
+  return all;
+}
+
 int run_plan(const PlanOptions& options) {
   const GemmProblem problem = GemmProblem::parse(options.problem).value();
   const DeviceSpec device = find_device(options.device);
@@ -65,8 +96,9 @@ int run_plan(const PlanOptions& options) {
   }
   const GemmPlan plan =
       (table ? plan_gemm(problem, device, *table) : plan_gemm(problem, device)).value();
+  const std::string explanation = explain(problem, device, table ? &*table : nullptr).value();
   if (!options.json) {
-    fmt::print("{}", explain(problem, device, table ? &*table : nullptr).value());
+    fmt::print("{}", explanation);
     return kRight;
   }
   const nlohmann::json report = {{"problem", problem.to_string()},
@@ -76,7 +108,9 @@ int run_plan(const PlanOptions& options) {
                                  {"sms", plan.sms},
                                  {"workspace_bytes", plan.workspace_bytes},
                                  {"predicted_us", plan.predicted_us},
-                                 {"plan", plan.to_string()}};
+                                 {"plan", plan.to_string()},
+                                 {"candidates", candidates_json(problem, device)},
+                                 {"refused", refused_json(explanation)}};
   fmt::print("{}\n", json_text(report));
   return kRight;
 }
@@ -92,7 +126,16 @@ Command add_plan(CLI::App& app) {
            "or cuda:N for a device of this machine")
       .shows_default();
   plan.add("--table", options->table, "a tuned table that the planner asks first");
-  plan.flag("--json", options->json, "print JSON");
+  plan.flag("--json", options->json, "print JSON, with every candidate");
+  plan.footer(
+      "Runs nothing. Says the plan, what the candidates are predicted to take, and why others are "
+      "none.\n"
+      "\nExamples:\n"
+      "  octet plan dense_m64n7168k2048 --device h200\n"
+      "  octet plan masked_g32m192n4096k7168 --device cuda --json\n"
+      "  octet plan dense_m48n7168k2048 --device h200 --table mine.txt\n"
+      "\nThe grammar of problems: docs/problem-string.md. Exit codes: 0 right; 2 bad input, or no "
+      "plan for\nthis problem; 3 no usable device (--device cuda).\n");
   return {plan.app(), [options] { return run_plan(*options); }};
 }
 

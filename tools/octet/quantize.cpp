@@ -278,24 +278,33 @@ constexpr const char* kExitCodes =
     "cannot\nbe written to as given; 130 interrupted. Output appears under its name when all of it "
     "is on\nthe disk, or not at all.\n";
 
-void add_axis_options(Subcommand& subcommand, QuantizeOptions& options) {
-  subcommand
-      .add("--block", options.block,
-           "elements of one scale: 128x128 (weights) or 1x128 (activations)")
-      .one_of({"1x128", "128x128"})
-      .shows_default();
-  subcommand
-      .add("--axis", options.axis,
-           "K, along which blocks run and products are summed: 1, along rows' elements, or 0, "
-           "down the columns")
-      .one_of({0, 1})
-      .shows_default();
-  subcommand.flag("--transpose", options.transpose, "codes are the transpose of the matrix");
-  subcommand
-      .add("--layout", options.layout,
-           "scales as a matrix [rows, blocks of K] (row) or its transpose (column)")
-      .one_of({"row", "column"})
-      .shows_default();
+// Dequantising, what is not given follows from the file: there is no default to show.
+void add_axis_options(Subcommand& subcommand, QuantizeOptions& options, bool quantising) {
+  const auto otherwise = [&](const char* what,
+                             const char* known = "as the file or its shapes say") {
+    return std::string(what) + (quantising ? "" : std::string("; by default ") + known);
+  };
+  const AddedOption block =
+      subcommand
+          .add("--block", options.block,
+               otherwise("elements of one scale: 128x128 (weights) or 1x128 (activations)"))
+          .one_of({"1x128", "128x128"});
+  const AddedOption axis = subcommand
+                               .add("--axis", options.axis,
+                                    otherwise("K, along which blocks run: 1, along rows' "
+                                              "elements, or 0, down the columns",
+                                              "as the file says, else 1"))
+                               .one_of({0, 1});
+  subcommand.flag("--transpose", options.transpose,
+                  otherwise("codes are the transpose of the matrix", "as the file says"));
+  const AddedOption layout =
+      subcommand
+          .add("--layout", options.layout,
+               otherwise("scales as a matrix [rows, blocks of K] (row) or its transpose (column)"))
+          .one_of({"row", "column"});
+  if (quantising) {
+    for (AddedOption option : {block, axis, layout}) option.shows_default();
+  }
   subcommand.add("--threads", options.threads, "threads; 0 for all the processor's")
       .between(0, 1024)
       .shows_default();
@@ -315,7 +324,7 @@ Command add_quantize(CLI::App& app) {
       .add("-o,--output", options->out,
            "FILE.npy, FILE.safetensors[:NAME], or a new folder for a model")
       .required();
-  add_axis_options(quantize, q);
+  add_axis_options(quantize, q, /*quantising=*/true);
   quantize.add("--scales", q.scales, "f32; pow2, powers of two in FP32; or ue8m0, one byte")
       .one_of({"f32", "pow2", "ue8m0"})
       .shows_default();
@@ -334,7 +343,7 @@ Command add_quantize(CLI::App& app) {
       .shows_default();
   quantize.flag("--json", options->json, "print JSON");
   quantize.footer(
-      std::string("\nExamples:\n"
+      std::string("Examples:\n"
                   "  octet quantize w.npy -o w8.npy                  codes, and w8_scale_inv.npy\n"
                   "  octet quantize x.npy -o x8.safetensors --block 1x128       activations\n"
                   "  octet quantize m.safetensors:layer.weight -o w8.safetensors\n"
@@ -360,16 +369,15 @@ Command add_dequantize(CLI::App& app) {
   dequantize.add("--scales", options->scales,
                  "FILE[:TENSOR] or a number; by default TENSOR_scale_inv or TENSOR_scale "
                  "beside the codes");
-  add_axis_options(dequantize, options->model.quantize);
-  dequantize
-      .add("--to", options->type, "type of the result; of whole models bf16 unless it is given")
-      .one_of({"f32", "bf16", "f16"})
-      .shows_default();
+  add_axis_options(dequantize, options->model.quantize, /*quantising=*/false);
+  dequantize.add("--to", options->type, "type of the result; by default f32, of whole models bf16")
+      .one_of({"f32", "bf16", "f16"});
   dequantize.flag("--json", options->json, "print JSON");
   dequantize.footer(
       std::string(
-          "\nBlocks and layout follow from the shapes; give them, and --axis and --transpose as "
-          "they were\nwhen quantising, where the file does not say.\n"
+          "A .safetensors file that octet quantize wrote says how its scales lie. Elsewhere blocks "
+          "and\nlayout follow from the shapes, and --axis and --transpose are as when nothing was "
+          "said.\n"
           "\nExamples:\n"
           "  octet dequantize w8.npy -o w.npy                           with w8_scale_inv.npy\n"
           "  octet dequantize m.safetensors:layer.weight -o w.npy --to bf16\n"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -15,110 +16,139 @@ namespace {
 
 constexpr int64_t kLargestHeader = 100'000'000;  // the format's own limit
 
-// Of the JSON between two pointers; a name that stands twice in the outermost object is put in
-// `twice`: the parser by itself would keep the last and say nothing.
-nlohmann::json parse_header(const char* first, const char* last, std::string& twice) {
-  std::set<std::string> names;
+[[noreturn]] void bad(const std::string& what) { throw std::runtime_error(what); }
+
+// Names in the outermost object and in each object of it. The parser by itself would keep the last
+// of two and say nothing.
+class NamesSeen {
+ public:
+  void see(int depth, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
+    using Event = nlohmann::json::parse_event_t;
+    if (event == Event::object_start && depth == 1) inner_.clear();
+    if (event != Event::key || depth > 2) return;
+    const std::string name = value.get<std::string>();
+    if (depth == 1) outer_ = name;
+    if ((depth == 1 ? names_ : inner_).insert(name).second || !twice.empty()) return;
+    twice = fmt::format("tensor {}: ", printable(outer_)) +
+            (depth == 1 ? "is in its header twice"
+                        : fmt::format("has {} twice in the header", printable(name)));
+  }
+
+  std::string twice;  // the sentence about the first that stands there twice
+
+ private:
+  std::string outer_;
+  std::set<std::string> names_, inner_;
+};
+
+nlohmann::json parse_header(const char* first, const char* last) {
+  NamesSeen names;
   const auto look = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-    if (event == nlohmann::json::parse_event_t::key && depth == 1 &&
-        !names.insert(value.get<std::string>()).second && twice.empty()) {
-      twice = value.get<std::string>();
-    }
+    names.see(depth, event, value);
     return true;
   };
-  return nlohmann::json::parse(first, last, look, /*allow_exceptions=*/false);
+  nlohmann::json json = nlohmann::json::parse(first, last, look, /*allow_exceptions=*/false);
+  if (!json.is_object()) bad("its header is not a JSON object");
+  if (!names.twice.empty()) bad(names.twice);
+  return json;
 }
 
-}  // namespace
-
-Safetensors::Safetensors(const std::string& path) : file_(path) {
-  if (file_.size() < 8) {
-    fail(fmt::format("has {} bytes: a safetensors file has at least 8", file_.size()));
+// Throws what is wrong, to be said after the tensor's name.
+Tensor parse_tensor(const nlohmann::json& entry, const std::byte* payload, int64_t payload_bytes) {
+  if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() ||
+      !entry.contains("shape") || !entry["shape"].is_array() || !entry.contains("data_offsets") ||
+      !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2) {
+    bad("needs dtype, shape and two data_offsets");
   }
-  parse();
+  Tensor tensor;
+  tensor.dtype = entry["dtype"].get<std::string>();
+  int64_t bytes = dtype_bytes(tensor.dtype);
+  if (bytes == 0) bad("has a dtype that is not known");
+  for (const auto& extent : entry["shape"]) {
+    if (!extent.is_number_unsigned()) bad("has an extent that is not a whole number of 0 or more");
+    const uint64_t n = extent.get<uint64_t>();
+    if (n > static_cast<uint64_t>(INT64_MAX)) bad("has an absurd extent");
+    if (__builtin_mul_overflow(bytes, static_cast<int64_t>(n), &bytes)) bad("is absurdly large");
+    tensor.shape.push_back(static_cast<int64_t>(n));
+  }
+  const auto& offsets = entry["data_offsets"];
+  if (!offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned()) {
+    bad("has offsets that are not whole numbers of 0 or more");
+  }
+  const uint64_t first = offsets[0].get<uint64_t>();
+  const uint64_t last = offsets[1].get<uint64_t>();
+  if (first > last || last > static_cast<uint64_t>(payload_bytes)) {
+    bad("has offsets outside the file");
+  }
+  if (last - first != static_cast<uint64_t>(bytes)) {
+    bad("has offsets that do not agree with its shape");
+  }
+  tensor.data = payload + first;
+  tensor.bytes = bytes;
+  return tensor;
 }
 
-void Safetensors::parse() {
-  uint64_t header_length = 0;
-  for (int i = 7; i >= 0; --i) {
-    header_length = header_length << 8 | std::to_integer<uint64_t>(file_.data()[i]);
-  }
-  if (header_length > static_cast<uint64_t>(std::min(file_.size() - 8, kLargestHeader))) {
-    fail(fmt::format("says its header has {} bytes: the file has {}", header_length,
-                     file_.size() - 8));
-  }
-  const auto* header = reinterpret_cast<const char*>(file_.data() + 8);
-  std::string twice;
-  const nlohmann::json json = parse_header(header, header + header_length, twice);
-  if (!json.is_object()) fail("its header is not a JSON object");
-  if (!twice.empty()) fail(fmt::format("tensor {}: is in its header twice", printable(twice)));
-  const std::byte* payload = file_.data() + 8 + header_length;
-  const int64_t payload_bytes = file_.size() - 8 - static_cast<int64_t>(header_length);
-  for (const auto& [name, entry] : json.items()) {
-    if (name == "__metadata__") {
-      if (!entry.is_object()) fail("__metadata__ is not an object");
-      for (const auto& [key, value] : entry.items()) {
-        if (value.is_string()) metadata_[key] = value.get<std::string>();
-      }
-      continue;
-    }
-    const auto bad = [&, &name = name](const char* what) {
-      fail(fmt::format("tensor {}: {}", printable(name), what));
-    };
-    if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() ||
-        !entry.contains("shape") || !entry["shape"].is_array() || !entry.contains("data_offsets") ||
-        !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2) {
-      bad("needs dtype, shape and two data_offsets");
-    }
-    Tensor tensor;
-    tensor.dtype = entry["dtype"].get<std::string>();
-    int64_t bytes = dtype_bytes(tensor.dtype);
-    if (bytes == 0) bad("has a dtype that is not known");
-    for (const auto& extent : entry["shape"]) {
-      if (!extent.is_number_unsigned())
-        bad("has an extent that is not a whole number of 0 or more");
-      const uint64_t n = extent.get<uint64_t>();
-      if (n > static_cast<uint64_t>(INT64_MAX)) bad("has an absurd extent");
-      if (__builtin_mul_overflow(bytes, static_cast<int64_t>(n), &bytes)) bad("is absurdly large");
-      tensor.shape.push_back(static_cast<int64_t>(n));
-    }
-    const auto& offsets = entry["data_offsets"];
-    if (!offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned()) {
-      bad("has offsets that are not whole numbers of 0 or more");
-    }
-    const uint64_t first = offsets[0].get<uint64_t>();
-    const uint64_t last = offsets[1].get<uint64_t>();
-    if (first > last || last > static_cast<uint64_t>(payload_bytes)) {
-      bad("has offsets outside the file");
-    }
-    if (last - first != static_cast<uint64_t>(bytes)) {
-      bad("has offsets that do not agree with its shape");
-    }
-    tensor.data = payload + first;
-    tensor.bytes = bytes;
-    tensors_.emplace(name, std::move(tensor));
-  }
-  refuse_overlaps();
-}
-
-void Safetensors::refuse_overlaps() const {
+void refuse_overlaps(const std::map<std::string, Tensor>& tensors) {
   std::vector<std::pair<const std::byte*, const std::string*>> starts;
-  for (const auto& [name, tensor] : tensors_) {
+  for (const auto& [name, tensor] : tensors) {
     if (tensor.bytes > 0) starts.emplace_back(tensor.data, &name);
   }
   std::sort(starts.begin(), starts.end());
   for (std::size_t i = 1; i < starts.size(); ++i) {
-    const Tensor& before = tensors_.at(*starts[i - 1].second);
+    const Tensor& before = tensors.at(*starts[i - 1].second);
     if (before.data + before.bytes > starts[i].first) {
-      fail(fmt::format("tensor {}: shares bytes with tensor {}", printable(*starts[i].second),
-                       printable(*starts[i - 1].second)));
+      bad(fmt::format("tensor {}: shares bytes with tensor {}", printable(*starts[i].second),
+                      printable(*starts[i - 1].second)));
     }
   }
 }
 
+}  // namespace
+
+SafetensorsContent parse_safetensors(const std::byte* data, int64_t size) {
+  if (size < 8) bad(fmt::format("has {} bytes: a safetensors file has at least 8", size));
+  uint64_t header_length = 0;
+  for (int i = 7; i >= 0; --i) {
+    header_length = header_length << 8 | std::to_integer<uint64_t>(data[i]);
+  }
+  if (header_length > static_cast<uint64_t>(std::min(size - 8, kLargestHeader))) {
+    bad(fmt::format("says its header has {} bytes: the file has {}", header_length, size - 8));
+  }
+  const auto* header = reinterpret_cast<const char*>(data + 8);
+  const nlohmann::json json = parse_header(header, header + header_length);
+  const int64_t start = 8 + static_cast<int64_t>(header_length);
+  SafetensorsContent content;
+  for (const auto& [name, entry] : json.items()) {
+    if (name == "__metadata__") {
+      if (!entry.is_object()) bad("__metadata__ is not an object");
+      for (const auto& [key, value] : entry.items()) {
+        if (value.is_string()) content.metadata[key] = value.get<std::string>();
+      }
+      continue;
+    }
+    try {
+      content.tensors.emplace(name, parse_tensor(entry, data + start, size - start));
+    } catch (const std::runtime_error& error) {
+      bad(fmt::format("tensor {}: {}", printable(name), error.what()));
+    }
+  }
+  refuse_overlaps(content.tensors);
+  return content;
+}
+
+Safetensors::Safetensors(const std::string& path) : file_(path) {
+  try {
+    content_ = parse_safetensors(file_.data(), file_.size());
+  } catch (const std::runtime_error& error) {
+    file_.fail(error.what());
+  }
+}
+
 const Tensor& Safetensors::at(const std::string& name) const {
-  const auto found = tensors_.find(name);
-  if (found == tensors_.end()) fail(fmt::format("has no tensor {}", printable(name)));
+  const auto found = content_.tensors.find(name);
+  if (found == content_.tensors.end()) {
+    file_.fail(fmt::format("has no tensor {}", printable(name)));
+  }
   return found->second;
 }
 

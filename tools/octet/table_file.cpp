@@ -60,4 +60,9 @@ void require_writable(const std::string& option, const std::string& path) {
       fmt::format("{} {}: cannot be written ({})", option, path, std::strerror(errno)));
 }
 
+void tell_unwritten(const std::string& option, const std::string& path) {
+  if (path.empty()) return;
+  complain("octet: --dry-run writes nothing: {} {} is left alone\n", option, path);
+}
+
 }  // namespace octet::tool

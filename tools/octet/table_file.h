@@ -23,4 +23,7 @@ bool file_exists(const std::string& path);
 // measuring, not after.
 void require_writable(const std::string& option, const std::string& path);
 
+// Says on standard error that a dry run leaves this file alone, if one was named.
+void tell_unwritten(const std::string& option, const std::string& path);
+
 }  // namespace octet::tool

@@ -108,6 +108,8 @@ int run_tune(TuneRequest request) {
     throw std::runtime_error("--from makes a table of what was measured: give nothing to measure");
   }
   if (request.dry_run) {
+    tell_unwritten("-o", request.output);
+    tell_unwritten("--csv", options.csv);
     const int code = bench_dry_run(options);
     return refused > 0 ? kBadInput : code;
   }
@@ -167,7 +169,17 @@ Command add_tune(CLI::App& app) {
       .finite()
       .not_negative();
   tune.flag("--json", options.json, "print JSON");
-  tune.flag("--dry-run", request->dry_run, "say what would be measured");
+  tune.flag("--dry-run", request->dry_run, "say what would be measured; writes no file");
+  tune.footer(
+      "The table is for octet plan --table, octet bench --table and programs: "
+      "docs/tuned-tables.md.\n"
+      "\nExamples:\n"
+      "  octet tune dense_m48n7168k2048 dense_m96n7168k2048 -o mine.txt\n"
+      "  octet tune --file shapes.txt -o mine.txt --update --seconds 600\n"
+      "  octet tune --from candidates.csv -o mine.txt       needs no device\n"
+      "\nExit codes: 0 right; 1 writing failed midway (a full disk), or the device failed; 2 bad "
+      "input,\nor a path that cannot be written to as given; 3 no usable device, or no kernels in "
+      "this build;\n130 interrupted, with a table of what was measured so far.\n");
   return {tune.app(), [request] { return with_exit_codes([&] { return run_tune(*request); }); }};
 }
 

@@ -209,6 +209,15 @@ Command add_verify(CLI::App& app) {
       .shows_default();
   verify.add("--kernel", options->kernel, "only kernels whose name contains this");
   verify.flag("--json", options->json, "print JSON");
+  verify.footer(
+      "Every kernel, with every split of K that it has, computes fixed problems; results, and the "
+      "bytes\naround them, must be those of the CPU backend. What differs is told with its "
+      "coordinate, both\nvalues, tile and warp.\n"
+      "\nExamples:\n"
+      "  octet verify                          all kernels on device 0\n"
+      "  octet verify --device 1 --kernel swapped --json\n"
+      "\nExit codes: 0 all equal; 1 a result differs, the device failed or hung, or time was too "
+      "short\nfor all; 2 bad input; 3 no usable device, or no kernels in this build.\n");
   return {verify.app(), [options] { return run_verify(*options); }};
 }
 
