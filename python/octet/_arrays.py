@@ -2,7 +2,8 @@
 
 `view()` takes NumPy arrays (dtypes of ml_dtypes included), PyTorch tensors, and whatever else has
 `__array_interface__`, `__cuda_array_interface__` (CuPy, Numba) or `__dlpack__` (JAX). It imports
-none of these packages. FP8 and BF16 may also lie in uint8 and uint16, where the call says what they are.
+none of these packages. FP8 and BF16 may also lie in uint8 and uint16, where the call says what they
+are.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ def type_word(said: Any) -> Any:
     """
     if said is None or (isinstance(said, str) and said in NATURAL):
         return said
-    name = getattr(said, "name", None) or getattr(said, "__name__", None) or str(said)
+    try:
+        name = getattr(said, "name", None) or getattr(said, "__name__", None) or str(said)
+    except Exception:  # somebody's object that has no words
+        return said
     return _TYPE_OF.get(str(name).rpartition(".")[2], said)
 
 
@@ -117,6 +121,9 @@ class View:
 
 def _from_torch(name: str, tensor: Any) -> View:
     device = tensor.device
+    for odd in ("nested", "quantized"):
+        if getattr(tensor, f"is_{odd}", False):
+            raise InvalidArgument(f"{name} is a {odd} tensor of PyTorch's: must be a plain one")
     if device.type not in ("cpu", "cuda"):
         raise InvalidArgument(f"{name} is on device {device}: must be on the CPU or a CUDA device")
     if str(tensor.layout) != "torch.strided":
@@ -146,7 +153,8 @@ def _dtype_name(name: str, array: Any, typestr: str) -> str:
 def _from_interface(name: str, array: Any, interface: Any, on_device: bool) -> View:
     dtype = _dtype_name(name, array, interface["typestr"])
     shape = tuple(interface["shape"])
-    size = int(interface["typestr"][2:].partition("[")[0])  # "<M8[s]" has a unit
+    digits = interface["typestr"][2:].partition("[")[0]  # "<M8[s]" has a unit, "|O" no size
+    size = int(digits) if digits.isdigit() and int(digits) else 1
     strides = interface.get("strides")
     if strides is None:
         counted = []
@@ -220,12 +228,16 @@ def view(name: str, array: Any, stream_of: Callable[[int], int] = _default_strea
         return array
     if is_torch(array):
         return _from_torch(name, array)
-    interface = getattr(array, "__cuda_array_interface__", None)
-    if interface is not None:
-        return _from_interface(name, array, interface, True)
-    interface = None if is_number(array) else getattr(array, "__array_interface__", None)
-    if interface is not None:
-        return _from_interface(name, array, interface, False)
+    for interface in ("__cuda_array_interface__", "__array_interface__"):
+        shown = None if is_number(array) else getattr(array, interface, None)
+        if shown is not None:
+            try:
+                return _from_interface(name, array, shown, interface.startswith("__cuda"))
+            except (AttributeError, IndexError, KeyError, TypeError) as error:
+                raise InvalidArgument(
+                    f"{name} does not show its memory: {interface} is broken "
+                    f"({type(error).__name__}: {error})"
+                ) from None
     if hasattr(array, "__dlpack__") and not is_number(array):
         return _from_dlpack(name, array, stream_of)
     raise refusal(
