@@ -6,8 +6,8 @@
     bound = context.bind(plan, a, b, sfa, sfb, out)    # checks and encodes once
     bound()                                            # one launch, may be captured
 
-Arrays are PyTorch tensors, or have `__cuda_array_interface__` (CuPy, Numba) or `__dlpack__` (JAX, as
-inputs). Calls queue work and return; they use PyTorch's current stream, or the stream that the
+Arrays are PyTorch tensors, or have `__cuda_array_interface__` (CuPy, Numba) or `__dlpack__` (JAX,
+as inputs). Calls queue work and return; they use PyTorch's current stream, or the stream that the
 interface names, unless `stream=` says another.
 """
 
@@ -305,7 +305,12 @@ def run_arrays(
     """`octet.gemm()` of arrays on a device. place: what to remember the call under, or None."""
     devices = [x.device for x in views.values() if x.device != ANY_DEVICE]
     context = default_context(devices[0] if devices else 0)
-    problem = problem_of(grouping, views, **said)
+    return run_problem(context, problem_of(grouping, views, **said), arrays, views, place)
+
+
+def run_problem(context: Context, problem: GemmProblem, arrays: dict[str, Any],
+                views: dict[str, View], place: Any) -> Any:  # fmt: skip
+    """A problem of arrays on a device. views: of some of them, made already; place: as above."""
     made = plan(problem, context.device)
     args = context._gemm(problem, made, {**arrays, **views}, None)
     ours = place is not None and not args.raw.workspace
