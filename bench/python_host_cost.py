@@ -177,7 +177,8 @@ def measure(arguments: argparse.Namespace) -> list[tuple[str, str, str]]:
     if not on_device:
         return [(name, f"{ns(call):.0f}", "") for name, call in pieces.items()]
     context = octet.cuda.default_context(torch.cuda.current_device())
-    plan = octet.plan(octet.GemmProblem(m=SHAPE[0], n=SHAPE[1], k=SHAPE[2]), context.device)
+    problem = octet.GemmProblem(m=SHAPE[0], n=SHAPE[1], k=SHAPE[2], sfa_layout="row_major")
+    plan = octet.plan(problem, context.device)
     context.prepare(plan)
     bound = context.bind(plan, a[0], b[0], a[1], b[1], d)
     pieces.update(pieces_of_a_device(a, b, d, bound))

@@ -59,9 +59,9 @@ class Scheduler {
       : p(params), list(params, base), lane(lane_id) {}
 
   __device__ __forceinline__ void run() {
+    const bool by_index = p.groups.kind == abi::GroupKind::kIndex;
     // NOTE: metadata may be written by the kernel before this one.
     if (p.flags & abi::kDependent) ptx::wait_for_earlier_kernels();
-    const bool by_index = p.groups.kind == abi::GroupKind::kIndex;
     if (kTile.ragged() && abi::is_balanced(p.groups, p.k_blocks, unit_step())) {
       abi::BalancedWalk<kTile, DeviceWarp> walk(p.groups, {lane}, first_unit(), unit_step());
       // NOTE: everybody's first tile is known without a play, and nothing would hide that one.
@@ -134,23 +134,28 @@ class Scheduler {
 
   __device__ __forceinline__ void fill_zeros(int m, int m_end, int n, int n_end) const {
     const int element = p.d_type == abi::ElementType::kF32 ? 4 : 2;
-    char* row = static_cast<char*>(p.out.data) + (m * p.out.ld + n) * element;
+    char* const row = static_cast<char*>(p.out.data) + (m * p.out.ld + n) * element;
+    const int64_t pitch = p.out.ld * element;
     const int bytes = (n_end - n) * element;
     // NOTE: nothing says that rows of D are aligned to more than an element.
-    const bool wide =
-        ((reinterpret_cast<uintptr_t>(row) | static_cast<uintptr_t>(p.out.ld * element) |
+    if (((reinterpret_cast<uintptr_t>(row) | static_cast<uintptr_t>(pitch) |
           static_cast<uintptr_t>(bytes)) &
-         15) == 0;
+         15) == 0) {
+      fill_rows(reinterpret_cast<uint4*>(row), pitch, m_end - m, bytes / 16);
+    } else {
+      fill_rows(reinterpret_cast<uint16_t*>(row), pitch, m_end - m, bytes / 2);
+    }
+  }
+  // `words` of each of `rows` rows, as many rows at a time as the lanes reach across.
+  template <typename Word>
+  __device__ __forceinline__ void fill_rows(Word* first, int64_t pitch, int rows, int words) const {
+    const int across = words > 16 ? 32 : words > 8 ? 16 : 8, step = 32 / across;
+    int row = lane / across;
+    char* at = reinterpret_cast<char*>(first) + row * pitch;
 #pragma unroll 1
-    for (; m < m_end; ++m, row += p.out.ld * element) {
-      if (wide) {
+    for (; row < rows; row += step, at += step * pitch) {
 #pragma unroll 1
-        for (int i = 16 * lane; i < bytes; i += 512)
-          *reinterpret_cast<uint4*>(row + i) = make_uint4(0, 0, 0, 0);
-      } else {
-#pragma unroll 1
-        for (int i = 2 * lane; i < bytes; i += 64) *reinterpret_cast<uint16_t*>(row + i) = 0;
-      }
+      for (int i = lane % across; i < words; i += across) reinterpret_cast<Word*>(at)[i] = Word{};
     }
   }
 

@@ -90,15 +90,16 @@ class Runner:
         folder = self.work / "pages" / page.stem
         folder.mkdir(parents=True)
         for name in ("samples", "cases", "bench"):
-            (folder / name).symlink_to(self.sources / name)
+            # Copies: what a command writes must not reach the sources.
+            shutil.copytree(self.sources / name, folder / name)
         (folder / "build").mkdir()
         (folder / "build/release").symlink_to(self.work / "fake")
         (folder / "tables").mkdir()
         # Files that readers have of their own.
         write_npy(folder / "x.npy", "F32", (4, 8), [1.0] * 32)
         write_safetensors(folder / "model.safetensors", {"layer.weight": ("F32", [3, 8], [0.5] * 24)})
-        (folder / "candidates.csv").symlink_to(
-            self.sources / "bench/results/2026-11-30-h200-candidates.csv")
+        shutil.copy(self.sources / "bench/results/2026-11-30-h200-candidates.csv",
+                    folder / "candidates.csv")
         subprocess.run([self.fake, "tune", "--from", "candidates.csv", "-o", "mine.txt"], cwd=folder,
                        stdout=subprocess.DEVNULL, timeout=60, check=True)
         return folder

@@ -38,7 +38,7 @@ TEST(TunedTable, PrintsAndParses) {
   // Remarks, empty lines, line ends, order and what does not matter are not kept.
   const std::string loose =
       "octet tuned table 1\r\n# a remark\r\n\r\nsms: 132\ndevice: h200\r\n" + kEntry +
-      "dense_m1n576k7168_f16_bias_sfarow_pdl_wready_seed3: kernel=swapped_w64t8_x2_o2 split=8 "
+      "dense_m1n576k7168_f16_bias_sfarow_pdl_seed3: kernel=swapped_w64t8_x2_o2 split=8 "
       "ctas=240 us=4.5734";
   EXPECT_EQ(table(loose).to_string(),
             kHeader + "dense_m1n576k7168: kernel=swapped_w64t8_x2_o2 split=8 ctas=240 us=4.573\n" +
@@ -122,6 +122,17 @@ TEST(TunedTable, DecidesForTheProblemsItNames) {
     EXPECT_EQ(other.split, 4) << text;
     EXPECT_EQ(GemmProblem::parse(text).value().to_string() + plan.to_string().substr(19),
               other.to_string());
+  }
+  // A dependent launch has an entry of its own where its weights are ready, if there is one.
+  const TunedTable both = table(
+      kHeader + kEntry +
+      "dense_m16n7168k2048_f16_pdl_wready: kernel=swapped_w64t16_k4 split=4 ctas=132 us=5.385\n");
+  EXPECT_NE(both.to_string().find("dense_m16n7168k2048_pdl_wready: "), std::string::npos);
+  for (const auto& [text, kernel] :
+       {std::pair("dense_m16n7168k2048_bias_pdl_wready", "swapped_w64t16_k4"),
+        std::pair("dense_m16n7168k2048_pdl", "swapped_w64t16_k2_x2_b2"),
+        std::pair("dense_m16n7168k2048", "swapped_w64t16_k2_x2_b2")}) {
+    EXPECT_EQ(std::string(plan_gemm(problem(text), h200, both).value().kernel), kernel) << text;
   }
   // Everything else is the model's.
   for (const char* text :
