@@ -12,9 +12,10 @@ from ctypes import byref
 from typing import Any
 
 from . import _structs as s
-from ._arrays import ANY_DEVICE, HOST, View, allocate, is_number, view
+from ._arrays import ANY_DEVICE, HOST, View, allocate, is_number, is_torch, view
 from ._library import lib, refusal
 from ._problem import GemmProblem
+from ._stream import torch_stream
 from .errors import InvalidArgument
 
 METADATA = ("group_index", "group_offsets", "group_ends", "group_counts")
@@ -49,10 +50,19 @@ class Arguments:
         self.stream: int | None = None
 
 
-def views_of(arrays: dict[str, Any]) -> dict[str, View]:
-    """The arrays that were given, all of them in one place."""
+def views_of(arrays: dict[str, Any], stream: int | None = None) -> dict[str, View]:
+    """The arrays that were given, all of them in one place.
+
+    stream: the one that is going to read them, where it is not the current one.
+    """
+
+    def stream_of(ordinal: int) -> int:
+        if stream is not None:
+            return stream
+        return torch_stream(ordinal) if any(is_torch(x) for x in arrays.values()) else 0
+
     views = {
-        name: view(name, x)
+        name: view(name, x, stream_of)
         for name, x in arrays.items()
         if x is not None and not (name in ("sfa", "sfb") and is_number(x))
     }
@@ -190,7 +200,7 @@ def fill(p: GemmProblem, arrays: dict[str, Any], views: dict[str, View]) -> Argu
     a, b = views["a"], views["b"]
     args.device = a.device
     for x in views.values():
-        args.keep.append(x.owner)
+        args.keep += [x.owner, x.lent]
         if args.device == ANY_DEVICE:
             args.device = x.device
     grouping = p.grouping

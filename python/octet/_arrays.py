@@ -1,14 +1,15 @@
 """Other people's arrays as pointers, shapes and strides; nothing is ever copied.
 
 `view()` takes NumPy arrays (dtypes of ml_dtypes included), PyTorch tensors, and whatever else has
-`__array_interface__` or `__cuda_array_interface__` (CuPy, JAX on a device). It imports none of
-these packages. FP8 and BF16 may also lie in uint8 and uint16, where the call says what they are.
+`__array_interface__`, `__cuda_array_interface__` (CuPy, Numba) or `__dlpack__` (JAX). It imports
+none of these packages. FP8 and BF16 may also lie in uint8 and uint16, where the call says what they
+are.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Callable
 
 from ._library import refusal
 from .errors import InvalidArgument
@@ -40,15 +41,18 @@ def type_word(said: Any) -> Any:
     """
     if said is None or (isinstance(said, str) and said in NATURAL):
         return said
-    name = getattr(said, "name", None) or getattr(said, "__name__", None) or str(said)
+    try:
+        name = getattr(said, "name", None) or getattr(said, "__name__", None) or str(said)
+    except Exception:  # somebody's object that has no words
+        return said
     return _TYPE_OF.get(str(name).rpartition(".")[2], said)
 
 
 class View:
     """Memory of somebody's array. Strides count elements."""
 
-    __slots__ = ("device", "dtype", "name", "owner", "pointer", "readonly", "shape", "stream",
-                 "strides")  # fmt: skip
+    __slots__ = ("device", "dtype", "lent", "name", "owner", "pointer", "readonly", "shape",
+                 "stream", "strides")  # fmt: skip
 
     def __init__(
         self,
@@ -72,6 +76,7 @@ class View:
         self.readonly = readonly
         self.device = device
         self.stream = stream
+        self.lent: Any = None  # what must live besides the owner
 
     @property
     def on_device(self) -> bool:
@@ -116,6 +121,9 @@ class View:
 
 def _from_torch(name: str, tensor: Any) -> View:
     device = tensor.device
+    for odd in ("nested", "quantized"):
+        if getattr(tensor, f"is_{odd}", False):
+            raise InvalidArgument(f"{name} is a {odd} tensor of PyTorch's: must be a plain one")
     if device.type not in ("cpu", "cuda"):
         raise InvalidArgument(f"{name} is on device {device}: must be on the CPU or a CUDA device")
     if str(tensor.layout) != "torch.strided":
@@ -123,8 +131,12 @@ def _from_torch(name: str, tensor: Any) -> View:
     if getattr(tensor, "is_neg", bool)():
         raise InvalidArgument(f"{name} is a view that negates what lies in memory: resolve_neg() first")
     ordinal = HOST if device.type == "cpu" else ANY_DEVICE if device.index is None else device.index
+    try:
+        pointer = tensor.data_ptr()
+    except RuntimeError:  # of functorch and the like
+        raise InvalidArgument(f"{name} has no memory of its own: must be a plain tensor") from None
     return View(
-        name, tensor, tensor.data_ptr(), str(tensor.dtype).rpartition(".")[2],
+        name, tensor, pointer, str(tensor.dtype).rpartition(".")[2],
         tuple(tensor.shape), tuple(tensor.stride()), False, ordinal,
     )  # fmt: skip
 
@@ -141,7 +153,8 @@ def _dtype_name(name: str, array: Any, typestr: str) -> str:
 def _from_interface(name: str, array: Any, interface: Any, on_device: bool) -> View:
     dtype = _dtype_name(name, array, interface["typestr"])
     shape = tuple(interface["shape"])
-    size = int(interface["typestr"][2:].partition("[")[0])  # "<M8[s]" has a unit
+    digits = interface["typestr"][2:].partition("[")[0]  # "<M8[s]" has a unit, "|O" no size
+    size = int(digits) if digits.isdigit() and int(digits) else 1
     strides = interface.get("strides")
     if strides is None:
         counted = []
@@ -169,6 +182,18 @@ def _from_interface(name: str, array: Any, interface: Any, on_device: bool) -> V
     return View(name, array, pointer or 0, dtype, shape, strides, bool(readonly), ordinal, stream)
 
 
+def _from_dlpack(name: str, array: Any, stream_of: Callable[[int], int]) -> View:
+    from ._dlpack import Lent  # rarely needed
+
+    x = Lent(name, array, stream_of)
+    found = View(
+        name, array, x.pointer, x.dtype, x.shape, x.strides, x.readonly,
+        HOST if x.ordinal is None else x.ordinal,
+    )  # fmt: skip
+    found.lent = x.capsule
+    return found
+
+
 def _is_masked(array: Any) -> bool:
     """NumPy's masked arrays, whose interface keeps silent about the mask."""
     masked = sys.modules.get("numpy.ma")
@@ -190,22 +215,35 @@ def is_number(x: Any) -> bool:
     )
 
 
-def view(name: str, array: Any) -> View:
-    """The memory of an array, under the name that sentences call it by."""
+def _default_stream(ordinal: int) -> int:
+    return 0
+
+
+def view(name: str, array: Any, stream_of: Callable[[int], int] = _default_stream) -> View:
+    """The memory of an array, under the name that sentences call it by.
+
+    stream_of: of a device's number, the stream that is going to read it; asked for DLPack alone.
+    """
     if isinstance(array, View):
         return array
     if is_torch(array):
         return _from_torch(name, array)
-    interface = getattr(array, "__cuda_array_interface__", None)
-    if interface is not None:
-        return _from_interface(name, array, interface, True)
-    interface = None if is_number(array) else getattr(array, "__array_interface__", None)
-    if interface is not None:
-        return _from_interface(name, array, interface, False)
+    for interface in ("__cuda_array_interface__", "__array_interface__"):
+        shown = None if is_number(array) else getattr(array, interface, None)
+        if shown is not None:
+            try:
+                return _from_interface(name, array, shown, interface.startswith("__cuda"))
+            except (AttributeError, IndexError, KeyError, TypeError) as error:
+                raise InvalidArgument(
+                    f"{name} does not show its memory: {interface} is broken "
+                    f"({type(error).__name__}: {error})"
+                ) from None
+    if hasattr(array, "__dlpack__") and not is_number(array):
+        return _from_dlpack(name, array, stream_of)
     raise refusal(
         name, array,
-        "must be an array (NumPy, PyTorch, or one with __array_interface__ or "
-        "__cuda_array_interface__)",
+        "must be an array (NumPy, PyTorch, or one with __array_interface__, "
+        "__cuda_array_interface__ or __dlpack__)",
     )  # fmt: skip
 
 

@@ -24,7 +24,6 @@ import sys
 from ctypes import byref, c_void_p, sizeof
 from typing import Any
 
-from . import _shortcut
 from . import _structs as s
 from ._args import Arguments
 from ._library import fail, lib
@@ -277,6 +276,8 @@ def remember(
     """A call that went well, of PyTorch tensors alone. place: that of `place_of()`."""
     global _short
     if _short is None:
+        from . import _shortcut  # by whoever has a device alone
+
         _short = _shortcut.find(_MOST) or False
     try:
         if _short:

@@ -12,7 +12,7 @@ from ._args import fill, views_of
 from ._infer import problem_of
 from ._library import refusal
 from ._plan import plan
-from ._run import run_cpu
+from ._run import int32, run_cpu
 from .errors import InvalidArgument
 
 
@@ -34,6 +34,14 @@ def run(
     args = fill(problem, arrays, views)
     run_cpu(plan(problem), args, threads)
     return args.out
+
+
+def _dimensions(x: Any) -> int:
+    """0 for what is no array; `view()` says so in time."""
+    try:
+        return len(x.shape)
+    except (AttributeError, RuntimeError, TypeError):
+        return 0
 
 
 def gemm(
@@ -75,13 +83,15 @@ def gemm(
     """
     head = ("gemm", dtype, out_dtype, granularity, split, batch_invariant)
     key = None
+    if type(threads) is not int:
+        threads = int32("threads", threads)
     if not threads:
         more = () if c is None and bias is None else (c, bias)
         done, key = _cache.again(head, a, b, sfa, sfb, out, more)
         if done is not None:
             return done
     arrays = {"a": a, "b": b, "sfa": sfa, "sfb": sfb, "out": out, "c": c, "bias": bias}
-    batched = 3 in (len(getattr(a, "shape", ())), len(getattr(b, "shape", ())))
+    batched = 3 in (_dimensions(a), _dimensions(b))
     return run(
         key, "batched" if batched else "dense", arrays, threads, dtype=dtype,
         out_dtype=out_dtype, granularity=granularity, split=split, batch_invariant=batch_invariant,
@@ -243,6 +253,8 @@ def _grouped(
         values, c, bias = tuple(options.values()), more.get("c"), more.get("bias")
     head = (grouping, values, *said.values())
     key = None
+    if type(threads) is not int:
+        threads = int32("threads", threads)
     if not threads:
         others = (c, bias) if more else ()
         done, key = _cache.again(head, a, b, sfa, sfb, out, (*metadata.values(), *others))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _structs as s
 from ._args import ceil_div
 from ._arrays import View, type_word
-from ._problem import GemmProblem
+from ._library import refusal
+from ._problem import GemmProblem, word_number
 from .errors import InvalidArgument
 
 
@@ -31,7 +33,7 @@ def _layout(v: View | None, preferred: str) -> str:
 
 def _granularity(sfb: View | None, n: int, said: str | None) -> str:
     if said is not None:
-        return said
+        return s.GRANULARITIES[word_number("granularity", s.GRANULARITIES, said)]
     if sfb is None or len(sfb.shape) < 2:
         return "1d2d"
     lines = sfb.shape[-2]
@@ -51,7 +53,7 @@ def _result_type(views: dict[str, View], said: Any) -> str:
             return views[name].infer_type(("bf16", "f16", "f32"), said, "out_dtype")
     word = type_word(said)
     if word is not None and (not isinstance(word, str) or word not in ("bf16", "f16", "f32")):
-        raise InvalidArgument(f"out_dtype = {said!r}: must be 'bf16', 'f16' or 'f32'")
+        raise refusal("out_dtype", said, "must be 'bf16', 'f16' or 'f32'")
     return word or "bf16"
 
 

@@ -8,6 +8,7 @@ the interpreter lock for the time of every call.
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import threading
 from ctypes import POINTER, byref, c_char_p, c_int32, c_size_t, c_uint64, c_void_p
@@ -177,5 +178,19 @@ def encode(name: str, text: object) -> bytes:
 
 def refusal(name: str, got: object, want: str) -> InvalidArgument:
     """An InvalidArgument in the library's manner, to be raised."""
-    shown = repr(got)
+    try:
+        shown = " ".join(repr(got).split())  # one line, whatever it is
+    except Exception:
+        shown = f"<{type(got).__name__}>"
     return InvalidArgument(f"{name} = {shown if len(shown) < 80 else shown[:77] + '...'}: {want}")
+
+
+def integer(name: str, x: Any, least: float, most: float, want: str) -> int:
+    """A whole number of whatever type, or a sentence."""
+    try:
+        number = operator.index(x)
+    except TypeError:
+        raise refusal(name, x, want) from None
+    if isinstance(x, bool) or not least <= number <= most:
+        raise refusal(name, x, want)
+    return number

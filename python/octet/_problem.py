@@ -186,11 +186,12 @@ class GemmProblem(_Value):
         if text is None:
             lib().octet_gemm_problem_init(byref(raw))
             raw.groups = 1
-            if fields.get("in_type") == "bf16":  # operands without scales
+            said = {name: to for name, to in fields.items() if isinstance(to, str)}
+            if said.get("in_type") == "bf16":  # operands without scales
                 raw.granularity = 0
-            if fields.get("grouping") == "kgrouped":  # always
+            if said.get("grouping") == "kgrouped":  # always
                 raw.granularity = s.GRANULARITIES.index("1d1d")
-            if "1d1d" in (fields.get("granularity"), s.GRANULARITIES[raw.granularity]):
+            if "1d1d" in (said.get("granularity"), s.GRANULARITIES[raw.granularity]):
                 raw.sfb_layout = s.SCALE_LAYOUTS.index("column_major")
         else:
             check(lib().octet_gemm_problem_parse(encode("problem", text), byref(raw)))

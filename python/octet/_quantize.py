@@ -13,7 +13,7 @@ from typing import Any
 from . import _structs as s
 from ._args import ceil_div, round_up
 from ._arrays import HOST, NATURAL, RAW, View, allocate, is_torch, numpy_dtype, type_word, view
-from ._library import check, lib, refusal
+from ._library import check, integer, lib, refusal
 from ._problem import word_number
 from ._run import int32
 from .errors import InvalidArgument
@@ -42,16 +42,23 @@ def _matrix(x: View) -> s.octet_matrix:
     return s.octet_matrix(x.pointer, rows, cols, max(cols, 1) if rows <= 1 else ld, 0)
 
 
+def flag(name: str, x: Any) -> bool:
+    """A yes or no, or a sentence."""
+    try:
+        return bool(x)
+    except (RuntimeError, TypeError, ValueError):  # an array of several
+        raise refusal(name, x, "must be True or False") from None
+
+
 class _Shape:
     """Of one quantisation: K along x's axis, the lines across it."""
 
     def __init__(self, shape: tuple[int, ...], block: str, axis: int, transpose: bool) -> None:
-        if not hasattr(axis, "__index__") or axis not in (0, 1):
-            raise refusal("axis", axis, "must be 1 (K runs along columns) or 0 (along rows)")
+        axis = integer("axis", axis, 0, 1, "must be 1 (K runs along columns) or 0 (along rows)")
         self.block = word_number("block", s.BLOCKS, block)
         self.k, self.lines = shape[axis], shape[1 - axis]
         self.scales = self.scales_of(block)
-        self.k_last = (axis == 1) != bool(transpose)
+        self.k_last = (axis == 1) != flag("transpose", transpose)
 
     def scales_of(self, block: str) -> tuple[int, int]:
         lines = self.lines if block == "1x128" else ceil_div(self.lines, 128)
@@ -94,7 +101,7 @@ def _args(x: View, x_type: str, block: int, axis: int, transpose: bool, scale_fo
           threads: int) -> s.octet_quantize_args:  # fmt: skip
     args = s.octet_quantize_args()
     lib().octet_quantize_args_init(byref(args))
-    args.block, args.axis, args.transpose = block, axis, int(bool(transpose))
+    args.block, args.axis, args.transpose = block, axis, int(flag("transpose", transpose))
     args.x_type = s.TYPES.index(x_type)
     args.scale_format = word_number("scale_format", s.SCALE_FORMATS, scale_format)
     args.threads = int32("threads", threads)
@@ -159,15 +166,15 @@ def quantize_by(
         if getattr(getattr(amax_min, "dtype", None), "kind", "") == "c":
             raise TypeError
         args.amax_min = amax_min
-    except TypeError:
+    except (TypeError, ValueError, RuntimeError):
         raise refusal("amax_min", amax_min, "must be a number") from None
     except OverflowError:
         raise InvalidArgument("amax_min is a number of no FP32 value: must be one") from None
-    order = scale_order or ("column" if block == "1x128" else "row")
-    if order not in ("column", "row"):
+    order = ("column" if block == "1x128" else "row") if scale_order is None else scale_order
+    if not isinstance(order, str) or order not in ("column", "row"):
         raise refusal("scale_order", scale_order, "must be 'column' or 'row'")
     if codes is None:
-        k = round_up(shape.k, 128) if pad_k else shape.k
+        k = round_up(shape.k, 128) if flag("pad_k", pad_k) else shape.k
         codes = _padded(source, shape.codes(k), "e4m3", 16)
     if scales is None:
         kind = "ue8m0" if scale_format == "ue8m0" else "f32"
@@ -245,9 +252,9 @@ def dequantize_by(
     scale_view = view("scales", scales)
     if len(code_view.shape) != 2:
         raise code_view.wrong("2 dimensions")
-    x_shape = code_view.shape[::-1] if transpose else code_view.shape
+    x_shape = code_view.shape[::-1] if flag("transpose", transpose) else code_view.shape
     if out is None:
-        kind = type_word(out_dtype) or "f32"
+        kind = "f32" if out_dtype is None else type_word(out_dtype)
         if not isinstance(kind, str) or kind not in _SOURCES:
             raise refusal("out_dtype", out_dtype, "must be 'f32', 'bf16' or 'f16'")
         out = allocate(code_view, kind, tuple(x_shape), False)

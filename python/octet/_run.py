@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ctypes import byref, c_int32, sizeof
+from math import inf
 from typing import Any
 
 from . import _structs as s
 from ._args import Arguments, fill, views_of
 from ._library import check as check_code
-from ._library import lib, refusal
+from ._library import integer, lib, refusal
 from ._plan import GemmPlan
 from ._problem import word_number
 from .errors import InvalidArgument
@@ -16,12 +17,10 @@ from .errors import InvalidArgument
 
 def int32(name: str, number: object) -> int:
     """A number that fits; the library says what is wrong with it otherwise."""
-    if isinstance(number, bool) or not hasattr(number, "__index__"):
-        raise refusal(name, number, "must be an integer")
-    value = number.__index__()
+    value = integer(name, number, -inf, inf, "must be an integer")
     if not -(2**31) <= value < 2**31:
         raise refusal(name, value, "must fit 32 bits")
-    return int(value)
+    return value
 
 
 def as_plan(plan: object) -> GemmPlan:

@@ -27,6 +27,7 @@ from typing import Any
 from . import _library
 from . import _structs as s
 from ._args import Arguments
+from ._cache import maker_of
 
 _FILE = "liboctet_python.so"
 _FUNCTIONS = ("bind", "bound_destroy", "run_bound", "gemm")
@@ -102,8 +103,6 @@ class Shortcut:
 
 def _remember(functions: Any, launch: Any, context: Any, problem: Any, arrays: dict[str, Any],
               args: Arguments, plan: Any) -> None:  # fmt: skip
-    from ._cache import maker_of  # it imports this
-
     fields = ["d" if name == "out" else name for name in arrays]
     places = (c_int32 * len(fields))(
         *(-1 if x is None else getattr(s.octet_gemm_args, field).offset

@@ -6,9 +6,9 @@
     bound = context.bind(plan, a, b, sfa, sfb, out)    # checks and encodes once
     bound()                                            # one launch, may be captured
 
-Arrays are PyTorch tensors, or have `__cuda_array_interface__` (CuPy, Numba, JAX as inputs). Calls
-queue work and return; they use PyTorch's current stream, or the stream that the interface names,
-unless `stream=` says another.
+Arrays are PyTorch tensors, or have `__cuda_array_interface__` (CuPy, Numba) or `__dlpack__` (JAX,
+as inputs). Calls queue work and return; they use PyTorch's current stream, or the stream that the
+interface names, unless `stream=` says another.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Context:
     def _arguments(self, problem: GemmProblem, workspace: int, arrays: dict[str, Any],
                    stream: Any) -> tuple[Arguments, list[View], int]:  # fmt: skip
         """Arguments on this device, their arrays, and the stream to use."""
-        views = views_of(arrays)
+        views = views_of(arrays, None if stream is None else handle_of(stream))
         for x in views.values():
             if not x.on_device:
                 raise InvalidArgument(
@@ -242,7 +242,10 @@ class BoundGemm:
         self.out = args.out
 
     def _current_stream(self, ordinal: int) -> int:
-        return current_stream([view(name, x) for name, x in self._owners], ordinal)
+        # What DLPack lent was ready when it was bound, and names no stream.
+        says = [view(name, x) for name, x in self._owners
+                if is_torch(x) or hasattr(x, "__cuda_array_interface__")]  # fmt: skip
+        return current_stream(says, ordinal)
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) and os is not None and self.context._process == os.getpid():
@@ -302,7 +305,12 @@ def run_arrays(
     """`octet.gemm()` of arrays on a device. place: what to remember the call under, or None."""
     devices = [x.device for x in views.values() if x.device != ANY_DEVICE]
     context = default_context(devices[0] if devices else 0)
-    problem = problem_of(grouping, views, **said)
+    return run_problem(context, problem_of(grouping, views, **said), arrays, views, place)
+
+
+def run_problem(context: Context, problem: GemmProblem, arrays: dict[str, Any],
+                views: dict[str, View], place: Any) -> Any:  # fmt: skip
+    """A problem of arrays on a device. views: of some of them, made already; place: as above."""
     made = plan(problem, context.device)
     args = context._gemm(problem, made, {**arrays, **views}, None)
     ours = place is not None and not args.raw.workspace

@@ -17,10 +17,13 @@ import sys
 from typing import Any
 
 from ._arrays import is_torch
-from ._library import refusal
+from ._library import integer, refusal
 from .errors import InvalidArgument
 
 __all__ = ["ends", "index", "offsets", "padded_rows", "rows"]
+
+
+_MOST = 2**31 - 1
 
 
 def _module(counts: Any) -> Any:
@@ -35,12 +38,16 @@ def _int64(counts: Any) -> Any:
     """counts, one dimension of int64."""
     if is_torch(counts):
         torch = sys.modules["torch"]
-        floating = counts.dtype.is_floating_point or counts.dtype == torch.bool
+        whole = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
+        floating = counts.dtype not in whole or counts.layout != torch.strided
         made = counts if floating else counts.to(torch.int64)
     else:
         import numpy
 
-        made = numpy.asarray(counts)
+        try:
+            made = numpy.asarray(counts)
+        except (TypeError, ValueError):
+            raise refusal("counts", counts, "must be whole numbers in one dimension") from None
         floating = made.size > 0 and made.dtype.kind not in "iu"
         made = made if floating else made.astype(numpy.int64)
         if not floating and made.ndim == 1 and (made < 0).any():
@@ -51,9 +58,11 @@ def _int64(counts: Any) -> Any:
 
 
 def _alignment(alignment: int) -> int:
-    if isinstance(alignment, bool) or not hasattr(alignment, "__index__") or alignment < 1:
-        raise refusal("alignment", alignment, "must be 1 or more")
-    return int(alignment)
+    return integer("alignment", alignment, 1, _MOST, "must be 1 or more, and fit 32 bits")
+
+
+def _total(total: int) -> int:
+    return integer("total", total, 0, _MOST, "must be a number of rows, 0 or more, and fit 32 bits")
 
 
 def _padded(counts: Any, alignment: int) -> Any:
@@ -101,7 +110,7 @@ def index(counts: Any, alignment: int = 128, total: int | None = None) -> Any:
     """
     module, numbers = _module(counts), _int64(counts)
     alignment = _alignment(alignment)
-    size = padded_rows(counts, alignment) if total is None else total
+    size = padded_rows(counts, alignment) if total is None else _total(total)
     padded = _padded(numbers, alignment)
     if not is_torch(numbers) and int(padded.sum()) > size:
         raise InvalidArgument(f"total = {total}: must be at least {int(padded.sum())}")
@@ -126,7 +135,9 @@ def rows(counts: Any, alignment: int = 128, total: int | None = None) -> Any:
     sum of counts, which is read on the host without it.
     """
     module, numbers = _module(counts), _int64(counts)
-    size = int(numbers.sum()) if total is None else total
+    size = int(numbers.sum()) if total is None else _total(total)
+    if not is_torch(numbers) and size != int(numbers.sum()):
+        raise refusal("total", total, f"must be {int(numbers.sum())}, the sum of counts")
     starts = _starts(_padded(numbers, _alignment(alignment)), module)
     shift = starts - _starts(numbers, module)
     row = module.arange(size, **_place(numbers))

@@ -17,6 +17,13 @@ def settings():
     deep_gemm.settings._values.update(num_sms=0, pdl=False, alignment=128, tc_util=100)
 
 
+@pytest.fixture(autouse=True, params=["in Python", "in C"])
+def remembered(request):
+    """Where repeated calls are remembered; tests of the device hold for both."""
+    if request.param == "in C":
+        request.getfixturevalue("quick")
+
+
 @pytest.fixture
 def seen(library, monkeypatch):
     """Problems that plans were asked for."""
@@ -128,12 +135,43 @@ def test_metadata_that_had_to_be_copied_is_not_bound(library, current):
         assert rows == counts
 
 
-def test_k_grouped_reaches_the_device(library, current, monkeypatch):
-    asked = []
-    monkeypatch.setattr(octet.cuda.Context, "gemm", lambda self, problem, *arrays, **more: (
-        asked.append((str(problem), self.ordinal, sorted(more)))))  # fmt: skip
-    flat, sf = Tensor(np.zeros(128 * 16, np.uint8)), Tensor(np.ones((16, 1), np.float32))
-    d = Tensor(np.zeros((2, 16, 16), np.float32))
-    ks = Tensor(np.array([128, 0], np.int32))
-    deep_gemm.k_grouped_fp8_gemm_nt_contiguous((flat, sf), (flat, sf), d, [128, 0], ks, d)
-    assert asked == [("kgrouped_g2m16n16k64_f32_acc_packed", 0, ["c", "group_counts"])]
+@pytest.mark.parametrize("accumulate", [True, False])
+def test_k_grouped(library, current, seen, accumulate):
+    rng, sizes = np.random.default_rng(5), [128, 0, 256]
+    rows, total, flat = {"a": 16, "b": 32}, sum(sizes), {}
+    for name, lines in rows.items():
+        codes, scales = octet.quantize_activations(
+            rng.standard_normal((lines, total), dtype=np.float32))  # fmt: skip
+        flat[name] = np.concatenate([codes[:, :128].ravel(), codes[:, 128:].ravel()]), scales
+    ks, start = np.array(sizes, np.int32), rng.standard_normal((3, 16, 32), dtype=np.float32)
+    call = deep_gemm.k_grouped_fp8_gemm_nt_contiguous
+    wanted = start.copy()
+    call(flat["a"], flat["b"], wanted, sizes, ks, wanted if accumulate else None)
+    for name in ("gemm", "gemm", "bound", "bound"):
+        d = start.copy() if name == "gemm" else d
+        d[:] = start
+        pairs = [tuple(Tensor(x) for x in flat[y]) for y in "ab"]
+        given = Tensor(d)
+        call(*pairs, given, sizes, Tensor(ks), given if accumulate else None)
+        assert bits(d) == bits(wanted)
+    assert [x[0] for x in library.calls[-4:]] == ["gemm", "gemm", "bound", "bound"]
+    acc = "_acc" * accumulate
+    assert str(seen[-1]) == f"kgrouped_g3m16n32k128_f32{acc}_packed"
+    with pytest.raises(octet.InvalidArgument, match="a has shape"):  # other sizes, the same arrays
+        call(*pairs, given, [128, 0, 128], Tensor(ks), given if accumulate else None)
+
+
+def test_k_grouped_operands_that_had_to_be_copied(library, current):
+    class Spread(Tensor):
+        def reshape(self, *shape):
+            return Tensor(np.ascontiguousarray(self.array.reshape(*shape)))
+
+    codes, scales = octet.quantize_activations(np.ones((16, 128), np.float32))
+    ks = Tensor(np.array([128], np.int32))
+    for factor in (1, 2, 4, 8):
+        d = np.zeros((1, 16, 16), np.float32)
+        left = Spread(codes), Tensor(scales * np.float32(factor))
+        deep_gemm.k_grouped_fp8_gemm_nt_contiguous(
+            left, (Spread(codes), Tensor(scales)), Tensor(d), [128], ks)  # fmt: skip
+        assert d[0, 0, 0] == pytest.approx(128 * factor, rel=1e-3)
+        assert library.calls[-1][0] == "gemm"

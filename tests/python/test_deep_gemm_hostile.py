@@ -1,5 +1,7 @@
 """octet.deep_gemm given what is no operand: a sentence, never an exception from inside."""
 
+import copy
+import functools
 import os
 import sys
 
@@ -10,15 +12,19 @@ import octet
 from octet import deep_gemm
 from octet.deep_gemm import shim
 
-pytestmark = pytest.mark.torch
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+try:
+    import torch
+except ImportError:
+    torch = None
 
-E4M3 = torch.float8_e4m3fn
+pytestmark = [
+    pytest.mark.torch, pytest.mark.skipif(torch is None, reason="no PyTorch installed")
+]  # fmt: skip
 NOTHING = [None, 3, "text", [], object(), np.float32(1)]
 
 
 def codes(*shape):
-    return torch.ones(*shape).to(E4M3)
+    return torch.ones(*shape).to(torch.float8_e4m3fn)
 
 
 def operands(m=128, n=128, k=128):
@@ -31,6 +37,7 @@ def tensors():
             torch.ones(0, 5), np.ones((4, 4)), torch.ones(128, 1, dtype=torch.int32)]  # fmt: skip
 
 
+@functools.lru_cache(maxsize=None)
 def calls():
     """name -> (function, arguments that are right)"""
     a, b = operands()
@@ -97,6 +104,12 @@ def calls():
     return found
 
 
+def fresh(name):
+    """A call of one's own to spoil."""
+    call, right = calls()[name]
+    return call, copy.deepcopy(right)
+
+
 def ends_well(name, call, arguments):
     try:
         call(*arguments)
@@ -109,32 +122,45 @@ def ends_well(name, call, arguments):
         raise AssertionError(f"{type(error).__name__}: {error} of {name}({shown})") from error
 
 
-@pytest.mark.parametrize("name", sorted(calls()))
+NAMES = (
+    "nt", "nn", "tn", "tt", "c", "older", "wgrad", "contiguous", "contiguous nn", "masked",
+    "k grouped", "k grouped, older", "unscaled", "unscaled nn", "unscaled tn", "unscaled tt",
+    "columns", "packed columns", "packed groups", "packed psum", "required", "per token",
+    "per channel", "per block", "per dims", "fp4", "fp4 back", "fp4 turned", "ceil", "pack",
+    "unpack", "calc_diff", "bitwise", "sizes",
+)  # fmt: skip
+
+
+def test_every_call_is_tried():
+    assert sorted(NAMES) == sorted(calls())
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_operands_that_are_none(name):
-    call, right = calls()[name]
+    call, right = fresh(name)
     call(*right)
     may_be_none = {("c", 3), ("unscaled", 3), ("masked", 4), ("required", 4), ("packed groups", 1)}
     for place in range(len(right)):
         for wrong in [*NOTHING, *tensors()]:
-            whole = list(calls()[name][1])
+            whole = fresh(name)[1]
             whole[place] = wrong
             ends_well(name, call, whole)
             if isinstance(right[place], tuple) and name not in ("required", "per dims"):
                 for member in range(2):
-                    whole = list(calls()[name][1])
+                    whole = fresh(name)[1]
                     pair = list(whole[place])
                     pair[member] = wrong
                     whole[place] = tuple(pair)
                     ends_well(name, call, whole)
         if (name, place) not in may_be_none:
-            whole = list(calls()[name][1])
+            whole = fresh(name)[1]
             whole[place] = None
             with pytest.raises((octet.Error, AssertionError)):
                 call(*whole)
 
 
 def test_counts_that_contradict_each_other():
-    call, right = calls()["k grouped"]
+    call, right = fresh("k grouped")
     for ks in ([256, 0], [0, 256]):
         with pytest.raises(octet.InvalidArgument, match=r"grouped_layout holds \[128, 128\]: must"):
             call(*right[:3], ks, right[4])

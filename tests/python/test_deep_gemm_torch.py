@@ -337,6 +337,17 @@ def test_a_view_that_negates_is_refused(torch):
         octet.gemm(a, a, scales, torch.ones(1, 1))
 
 
+def test_a_tensor_without_memory_is_refused(torch):
+    a, one = torch.ones(4, 128).to(torch.float8_e4m3fn), torch.ones(4, 1)
+
+    def inside(scales):
+        with pytest.raises(octet.InvalidArgument, match="sfa has no memory of its own"):
+            octet.gemm(a, a, scales, torch.ones(1, 1))
+        return scales
+
+    torch.vmap(inside)(torch.stack([one, one]))
+
+
 def test_a_view_that_negates_has_a_key_of_its_own(torch):
     from octet import _cache
 

@@ -6,10 +6,11 @@ is here for programs that keep scales in these layouts.
 
 from __future__ import annotations
 
-import operator
+from math import inf
 from typing import Any
 
 from .._arrays import is_torch
+from .._library import integer as _integer
 from .._library import refusal
 from .._torch import torch as _torch
 from ..errors import InvalidArgument, Unsupported
@@ -28,13 +29,7 @@ def align(x: int, y: int) -> int:
 
 def integer(name: str, x: Any, least: int = 0) -> int:
     """A whole number, of whatever type."""
-    try:
-        number = operator.index(x)
-    except TypeError:
-        number = least - 1
-    if number < least:
-        raise InvalidArgument(f"{name} = {x!r}: must be a whole number, {least} or more")
-    return number
+    return _integer(name, x, least, inf, f"must be a whole number, {least} or more")
 
 
 def get_tma_aligned_size(x: int, element_size: int) -> int:
