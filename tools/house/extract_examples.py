@@ -2,6 +2,8 @@
 """Writes the fenced code blocks of a Markdown file into files, so that tests compile and run them.
 
 usage: extract_examples.py FILE.md LANGUAGE FOLDER     prints the names of the files written
+
+LANGUAGE is all that stands behind the fence: "cpp", or "cpp gpu" for what needs a device.
 """
 import pathlib
 import re
@@ -15,7 +17,8 @@ def main(argv):
     blocks = re.findall(rf"^```{re.escape(language)}\n(.*?)^```$", source.read_text(), re.M | re.S)
     folder.mkdir(parents=True, exist_ok=True)
     for number, block in enumerate(blocks, 1):
-        path = folder / f"{source.stem.lower()}_{number}.{language}"
+        suffix, *marks = language.split()
+        path = folder / f"{'_'.join([source.stem.lower(), *marks, str(number)])}.{suffix}"
         # Unchanged files keep their time, so nothing is rebuilt without need.
         if not path.exists() or path.read_text() != block:
             path.write_text(block)

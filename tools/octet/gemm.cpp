@@ -33,7 +33,7 @@ struct Options {
   std::string a, b, out, bias, dtype_bias, dtype_a, dtype_b;
   ScaleOptions sfa, sfb;
   std::string type = "bf16", backend = "auto", error = "sample";
-  int32_t device = 0, threads = 0;
+  int32_t device = 0, threads = 0, split = 0;
   bool json = false;
 };
 
@@ -177,6 +177,7 @@ int run_gemm(const Options& options) {
   problem.d_type = type_of(options.type);
   problem.granularity = b.coarse() ? OCTET_1D2D : OCTET_1D1D;
   problem.sfb_layout = OCTET_COLUMN_MAJOR;
+  problem.split = options.split;
   const Bias bias = load_bias(options.bias, options.dtype_bias, problem.n);
   problem.bias_type = bias.type;
   Backend backend = choose_backend(options, problem);
@@ -235,6 +236,7 @@ int run_gemm(const Options& options) {
                            {"backend", backend.device ? backend.device->name() : "CPU"},
                            {"why_cpu", backend.why_cpu},
                            {"plan", whole.to_string()},
+                           {"split", whole.split},
                            {"milliseconds", milliseconds},
                            {"output", printable(options.out)},
                            {"type", octet_to_dtype(problem.d_type)},
@@ -283,6 +285,11 @@ Command add_gemm(CLI::App& app) {
       .shows_default();
   gemm.add("--device", options->device, "number of the device, from 0")
       .between(0, 1023)
+      .shows_default();
+  gemm.add("--split", options->split,
+           "ranges that K is cut into, each summed by itself; 0: as the plan says. With the same "
+           "split both backends give the same bits")
+      .between(0, 64)
       .shows_default();
   gemm.add("--threads", options->threads, "threads of the CPU; 0 for all")
       .between(0, 1024)
