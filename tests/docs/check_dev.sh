@@ -18,7 +18,9 @@ refused() { # SAYS COMMAND...
 refused "no command 'nonsense'" "$dev" nonsense
 refused "test takes no argument, not 'x'" "$dev" test x
 refused "no preset 'x'" "$dev" build x
-refused "fuzz takes a number of seconds, not 'x'" "$dev" fuzz x
+refused "fuzz takes a number of seconds or --runs N, not 'x'" "$dev" fuzz x
+refused "fuzz takes a number of seconds or --runs N, not '--runs'" "$dev" fuzz --runs
+refused "fuzz takes a number of seconds or --runs N, not '--runs 0'" "$dev" fuzz --runs 0
 for jobs in abc 0 -1 1.5 '2 3' 99999; do
   refused "OCTET_JOBS=$jobs: must be a number" env OCTET_JOBS="$jobs" "$dev" help
 done
