@@ -1,6 +1,8 @@
-/* A system that refuses: threads beyond OCTET_TEST_THREADS, and the OCTET_TEST_RENAME-th rename,
- * for which the process may also get OCTET_TEST_SIGNAL just before. Preloaded, so that the command
- * under test is the one that ships, whoever runs the test (root has no limit of processes). */
+/* A system that refuses: threads beyond OCTET_TEST_THREADS, the OCTET_TEST_RENAME-th rename, and
+ * every write to a file from the OCTET_TEST_FULL-th on, which is half done first, as on a full
+ * disk. Before the OCTET_TEST_SIGNAL_AT-th rename, or the OCTET_TEST_SIGNAL_AT_WRITE-th write, the
+ * process gets OCTET_TEST_SIGNAL. Preloaded, so that the command under test is the one that ships,
+ * whoever runs the test (root has no limit of processes). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -55,4 +57,30 @@ int renameat2(int from_folder, const char* from, int to_folder, const char* to, 
   if (refused()) return -1;
   *(void**)&change = dlsym(RTLD_NEXT, "renameat2");
   return change(from_folder, from, to_folder, to, flags);
+}
+
+static ssize_t write_at(const char* symbol, int file, const void* data, size_t bytes,
+                        off_t offset) {
+  static atomic_int written;
+  const int now = atomic_fetch_add(&written, 1) + 1;
+  if (now == number("OCTET_TEST_SIGNAL_AT_WRITE", 0)) {
+    kill(getpid(), number("OCTET_TEST_SIGNAL", 0));
+    usleep(100000); /* what waits for it has had its time */
+  }
+  const int full = number("OCTET_TEST_FULL", 1 << 30);
+  if (now > full || (now == full && bytes < 2)) {
+    errno = ENOSPC;
+    return -1;
+  }
+  ssize_t (*write)(int, const void*, size_t, off_t);
+  *(void**)&write = dlsym(RTLD_NEXT, symbol);
+  return write(file, data, now == full ? bytes / 2 : bytes, offset);
+}
+
+ssize_t pwrite(int file, const void* data, size_t bytes, off_t offset) {
+  return write_at("pwrite", file, data, bytes, offset);
+}
+
+ssize_t pwrite64(int file, const void* data, size_t bytes, off_t offset) {
+  return write_at("pwrite64", file, data, bytes, offset);
 }
