@@ -313,6 +313,16 @@ constexpr bool in_order() {
 }
 static_assert(in_order(), "the table must list every rule in the order of the enumeration");
 
+// Text of the caller's may hold anything. A sentence is one line, and no terminal obeys it.
+std::string on_one_line(std::string text) {
+  constexpr std::size_t kMost = 1000;
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, '?');
+  if (text.size() > kMost) text.replace(kMost, std::string::npos, "...");
+  return text;
+}
+
 }  // namespace
 
 std::span<const RuleText> rule_texts() { return kTexts; }
@@ -322,7 +332,7 @@ Status refuse(Rule rule, std::initializer_list<Detail> details) {
   const RuleText& entry = rule_text(rule);
   fmt::dynamic_format_arg_store<fmt::format_context> values;
   for (const Detail& detail : details) {
-    values.push_back(fmt::arg(std::string(detail.name).c_str(), detail.value));
+    values.push_back(fmt::arg(std::string(detail.name).c_str(), on_one_line(detail.value)));
   }
   return {entry.code, fmt::vformat(entry.sentence, values)};
 }

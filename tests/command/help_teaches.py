@@ -41,10 +41,30 @@ def check_empty(octet, command):
         fillers = ["x.npy"] * sum("REQUIRED" in other.value for other in command.positionals
                                   if other is not option)
         result = run(octet, command.name, *arguments, *fillers)
-        check(result.returncode == 2 and len(result.stderr.strip().splitlines()) <= 2 and
+        check(result.returncode == 2 and len(result.stderr.strip().splitlines()) == 1 and
+              result.stderr.startswith("octet: ") and
               word.lstrip("-") in result.stderr and
               ("must not be empty" in result.stderr or " not in {" in result.stderr),
               f"octet {command.name} {word} ''", result)
+
+
+def check_one_line(octet):
+    """Words of the user's with line ends and escapes in them: one sentence still."""
+    odd = "x\n\x1b[31my"
+    for arguments in ([odd], [f"--{odd}"], ["plan", odd], ["plan", "dense_m1n1k1", "--device", odd],
+                      ["plan", "dense_m1n1k1", "--table", odd], ["plan", f"--{odd}"],
+                      ["bench", "--file", odd, "--dry-run"], ["bench", "dense_m1n1k1", "--csv", f"{odd}/z"],
+                      ["bench", "dense_m1n1k1", "--force", f"{odd}:z"], ["verify", "--seconds", odd],
+                      ["tune", "--from", odd, "-o", "z"], ["demo", "--samples", odd],
+                      ["quantize", odd, "-o", "z.npy"], ["quantize", f"{odd}.npy", "-o", "z.npy"],
+                      ["dequantize", f"{odd}.safetensors:{odd}", "-o", "z.npy"],
+                      ["gemm", f"{odd}.npy", "b.npy", "-o", "d.npy"]):
+        result = run(octet, *arguments)
+        check(result.returncode in (2, 3) and result.stderr.startswith("octet: ") and
+              result.stderr.count("\n") == 1 and "\x1b" not in result.stderr and
+              not result.stdout, f"octet {arguments}", result)
+    result = run(octet, "plan", "dense_m1n1k1", "--device", "x" * 5000)
+    check(result.returncode == 2 and len(result.stderr) < 1500, "a name of 5000 letters", result)
 
 
 def check_plan(octet):
@@ -79,6 +99,7 @@ def main():
                      if o.names[-1] in INFERRED and "=" in o.value]
             check(not shown, f"dequantize --help shows defaults of {shown}, which follow from the file")
     check_plan(octet)
+    check_one_line(octet)
     return finish()
 
 

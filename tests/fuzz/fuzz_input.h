@@ -34,6 +34,9 @@ inline void promise(bool kept, const char* what) {
 inline void promise_sentence(const std::string& quoted = {}) {
   const std::string message = octet_status_message();
   promise(!message.empty(), "a refusal has a sentence");
+  for (const char c : message) {
+    promise(static_cast<unsigned char>(c) >= ' ' && c != 0x7f, "a sentence is one line");
+  }
   promise(message.find('{') == std::string::npos || quoted.find('{') != std::string::npos,
           "a sentence has no open place left");
 }

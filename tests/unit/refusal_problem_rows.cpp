@@ -19,6 +19,8 @@ std::vector<Row> problem_rows() {
        "capacity = 5: 18 bytes are needed, terminating zero included"},
       {Rule::kProblemString, parsed("dense_m64n7168"),
        "problem string \"dense_m64n7168\", at character 14: expected k and a number"},
+      {Rule::kProblemString, parsed("dense_m1\x1b[31m\n"),
+       "problem string \"dense_m1?[31m?\", at character 8: expected n and a number"},
       {Rule::kProblemString, parsed("masked_g2m64n256k512_maxm"),
        "problem string \"masked_g2m64n256k512_maxm\", at character 25: expected a number after "
        "maxm"},

@@ -39,6 +39,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     // CLI11 only says that a subcommand is missing.
     const std::string first = argc > 1 ? argv[1] : "";
+    const std::string wanted = first.empty() || first[0] == '-' ? "octet" : "octet " + first;
     bool known = first.empty() || first[0] == '-';
     std::string names;
     for (const Command& command : commands) {
@@ -46,19 +47,25 @@ int run(int argc, char** argv) {
       known = known || command.app->get_name() == first;
     }
     if (!known) {
-      complain("octet: subcommand \"{}\": must be one of {}\n", first, names);
+      complain("octet: subcommand \"{}\": must be one of {}\n", printable(first), names);
       return kBadInput;
     }
     // Of an option that is not there CLI11 says that the rest is missing.
     if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
       for (const std::string& word : app.remaining(/*recurse=*/true)) {
         if (word.size() < 2 || word[0] != '-') continue;
-        complain("octet: {}: is no option of `octet {}`, whose --help lists them\n", word, first);
+        complain("octet: {}: is no option of `{}`, whose --help lists them\n", printable(word),
+                 wanted);
         return kBadInput;
       }
     }
-    // CLI11's own codes would collide with ours.
-    return app.exit(error) == 0 ? kRight : kBadInput;
+    // --help and --version. CLI11's own codes would collide with ours, and it says two lines.
+    if (error.get_exit_code() == 0) {
+      app.exit(error);
+      return kRight;
+    }
+    complain("octet: {}; `{} --help` says what is wanted\n", printable(error.what()), wanted);
+    return kBadInput;
   }
 
   const auto fail = [](const std::exception& error, ExitCode code) {
