@@ -7,6 +7,7 @@ Inputs are sparse, so they take no disk. Memory is what the process allocates; f
 system's to keep or drop. Exit code 1 and a line for each breach.
 """
 
+import json
 import os
 import pathlib
 import resource
@@ -37,10 +38,10 @@ def write_sparse(path, rows, filled):
 
 def limited(octet, megabytes, *arguments):
     limit = megabytes * MB
-    result = run(octet, *arguments, preexec_fn=lambda: resource.setrlimit(  # pylint: disable=W1509
+    result = run(octet, *arguments, "--json", preexec_fn=lambda: resource.setrlimit(  # pylint: disable=W1509
         resource.RLIMIT_DATA, (limit, limit)))
     check(result.returncode == 0, f"octet {' '.join(map(str, arguments))} with {megabytes} MB", result)
-    return result.returncode == 0
+    return json.loads(result.stdout) if result.returncode == 0 else None
 
 
 def check_conversions(octet, folder):
@@ -68,13 +69,19 @@ def check_products(octet, folder):
     write_sparse(small, rows, {row: 2.0 ** (row % 8) for row in range(rows)})
     write_sparse(big, ROWS, {row: 1.0 for row in OWNED})
     bits = [((127 + 2 + row % 8) << 7) for row in range(rows)]  # of 4 * 2^(row % 8) in BF16
-    if limited(octet, 224, "gemm", small, big, "-o", d, "--threads", "2"):
+    report = limited(octet, 224, "gemm", small, big, "-o", d, "--threads", "2")
+    if report:
+        # Every number is a power of two, so nothing is lost: an error is one of places.
+        check(report["error"]["relative_error"] == 0, f"large B: {report['error']}")
         for row in range(rows):
             for col in (*OWNED, 2, RANGE - 2, RANGE + 1, ROWS - 2):
                 want = bits[row] if col in OWNED else 0
                 got = bf16_of(d, ROWS, row, col)
                 check(got == want, f"large B: D[{row},{col}] = {got:#x}: wanted {want:#x}")
-    if limited(octet, 224, "gemm", big, small, "-o", d, "--threads", "2", "--error", "full"):
+    report = limited(octet, 224, "gemm", big, small, "-o", d, "--threads", "2", "--error", "full")
+    if report:
+        check(report["error"]["relative_error"] == 0 and report["error"]["rows"] == ROWS,
+              f"large A: {report['error']}")
         for row in (*OWNED, 2, RANGE - 2, RANGE + 1, ROWS - 2):
             for col in range(rows):
                 want = bits[col] if row in OWNED else 0
