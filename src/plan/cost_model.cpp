@@ -125,8 +125,8 @@ Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
   double tile_store = tile.tile_m * tile.tile_n * 2.0 / 65536.0;
   // Wider elements, and C that is read.
   if (tile.paired) tile_store *= traffic.d_bytes / std::max(1.0, traffic.elements * 2);
-  // ... or, with scales on both sides, under that of the other warpgroup, where the ring still holds
-  // operands when C has passed.
+  // ... or, with scales on both sides, under that of the other warpgroup, where the ring still
+  // holds operands when C has passed.
   const bool hides = tile.pieces() == 2 || (tile.staggered() && !tile.k_grouped);
   c.store = tile_store * (hides ? kStore + (waves - 1) * kHiddenStore : waves * kStore);
   return c;

@@ -172,6 +172,8 @@ TEST_F(TensorFiles, DamagedSafetensorsIsRefusedWithASentence) {
       {safetensors("{\"\xff\":1}", ""), "not a JSON object"},
       {safetensors("{" + entry("a", four) + "," + entry("a", four) + "}", "abcd"),
        "tensor a: is in its header twice"},
+      {safetensors("{" + entry("a", R"("dtype":"F32",)" + four) + "}", "abcd"),
+       "tensor a: has dtype twice in the header"},
       {safetensors("{" + entry("a", four) + "," +
                        entry("b", R"("dtype":"U8","shape":[2],"data_offsets":[3,5])") + "}",
                    "abcde"),

@@ -90,8 +90,7 @@ class Runner:
         folder = self.work / "pages" / page.stem
         folder.mkdir(parents=True)
         for name in ("samples", "cases", "bench"):
-            # Copies: what a command writes must not reach the sources.
-            shutil.copytree(self.sources / name, folder / name)
+            (folder / name).symlink_to(self.sources / name)
         (folder / "build").mkdir()
         (folder / "build/release").symlink_to(self.work / "fake")
         (folder / "tables").mkdir()
@@ -99,7 +98,7 @@ class Runner:
         write_npy(folder / "x.npy", "F32", (4, 8), [1.0] * 32)
         write_safetensors(folder / "model.safetensors", {"layer.weight": ("F32", [3, 8], [0.5] * 24)})
         shutil.copy(self.sources / "bench/results/2026-11-30-h200-candidates.csv",
-                    folder / "candidates.csv")
+                    folder / "candidates.csv")  # which a line of benchmark.md writes
         subprocess.run([self.fake, "tune", "--from", "candidates.csv", "-o", "mine.txt"], cwd=folder,
                        stdout=subprocess.DEVNULL, timeout=60, check=True)
         return folder
@@ -134,6 +133,12 @@ class Runner:
             check(known, f"{page.name}: nobody runs \"{script}\"")
 
 
+def contents(sources):
+    """What pages may read of the sources, and must leave alone."""
+    return {path: path.read_bytes() for name in ("bench", "cases", "samples", "tables")
+            for path in sorted((sources / name).rglob("*")) if path.is_file()}
+
+
 def check_exit_codes(sources):
     for page in ("docs/files.md", "README.md", "docs/tuned-tables.md"):
         said = " ".join((sources / page).read_text(encoding="utf-8").split())
@@ -144,6 +149,7 @@ def check_exit_codes(sources):
 def main():
     octet, fake, sources = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
     check_exit_codes(sources)
+    before = contents(sources)
     with tempfile.TemporaryDirectory() as work:
         runner = Runner(octet, fake, sources, pathlib.Path(work))
         for page in [sources / "README.md", sources / "CONTRIBUTING.md",
@@ -157,6 +163,7 @@ def main():
             check(name in made, f"docs/files.md: no {name} was made, only {made}")
         check(runner.ran > 30, f"only {runner.ran} commands were found")
         print(f"{runner.ran} blocks and lines")
+    check(contents(sources) == before, "a page's command wrote into the sources")
     return finish()
 
 

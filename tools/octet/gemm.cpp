@@ -1,5 +1,6 @@
 // `octet gemm`: two files multiplied into a third, in FP8 with fine-grained scales, on the best
-// backend there is. A goes through in ranges of rows, so that memory is bounded by B.
+// backend there is. A and B go through in ranges of rows, so that memory is bounded whatever their
+// sizes are.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -117,11 +118,12 @@ class Output {
   std::optional<SafetensorsOutput> safetensors_;
 };
 
-// Rows of A at a time: whole blocks of 128, and as many as keep A's codes and D within bounds.
-int64_t rows_at_a_time(int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t kMostElements = int64_t{1} << 27;
-  const int64_t rows = kMostElements / std::max<int64_t>({n, k, 1}) / 128 * 128;
-  return std::min(std::max<int64_t>(rows, 128), std::max<int64_t>(m, 1));
+// Rows of an operand at a time: whole blocks of 128, and as many as keep its codes, `width` bytes a
+// row, within bounds.
+int64_t rows_at_a_time(int64_t rows, int64_t width) {
+  constexpr int64_t kMostElements = int64_t{1} << 26;
+  const int64_t most = kMostElements / std::max<int64_t>(width, 1) / 128 * 128;
+  return std::min(std::max<int64_t>(most, 128), std::max<int64_t>(rows, 1));
 }
 
 void must_fit(const Operand& a, const Operand& b) {
@@ -166,6 +168,59 @@ void print(const nlohmann::json& report) {
   fmt::print("  D        {}, {}\n", text("output"), text("type"));
 }
 
+// D a tile at a time: rows of A by rows of B. Returns the milliseconds of the products alone.
+double multiply(const Options& options, const Operand& a, const Operand& b, const Bias& bias,
+                const Backend& backend, const GemmPlan& whole, const Place& place,
+                ErrorSample* sample) {
+  constexpr int64_t kMostColumns = int64_t{1} << 18;  // of D, so that its tiles stay small too
+  const octet_gemm_problem& problem = whole.problem;
+  const int64_t element = problem.d_type == OCTET_F32 ? 4 : 2;
+  const int64_t bias_element = problem.bias_type == OCTET_F32 ? 4 : 2;
+  const int64_t across = std::min(rows_at_a_time(problem.n, problem.k), kMostColumns);
+  const int64_t down = rows_at_a_time(problem.m, std::max(problem.k, across));
+  OperandRows a_rows, b_rows;
+  std::vector<std::byte> d;
+  double milliseconds = 0;
+  Progress progress("multiplying", problem.m * problem.n);
+  for (int64_t col = 0; col < problem.n; col += across) {
+    b.load(col, std::min(across, problem.n - col), b_rows);
+    if (backend.device) backend.device->forget_b();
+    for (int64_t row = 0; row < problem.m; row += down) {
+      const Tile tile{row, col, std::min(down, problem.m - row), b_rows.rows};
+      a.load(row, tile.rows, a_rows);
+      d.resize(static_cast<std::size_t>(tile.rows * tile.cols * element));
+      GemmPlan plan = whole;
+      if (tile.rows != problem.m || tile.cols != problem.n) {
+        // The bits depend on the split: that of the whole is kept.
+        GemmProblem part;
+        static_cast<octet_gemm_problem&>(part) = problem;
+        part.m = tile.rows;
+        part.n = tile.cols;
+        part.split = whole.split;
+        plan = plan_gemm(part, backend.spec).value();
+      }
+      GemmArgs args;
+      a_rows.into(args, true);
+      b_rows.into(args, false);
+      args.d = matrix(d.data(), tile.rows, tile.cols);
+      if (bias.type != OCTET_NONE) args.bias = bias.data.data() + col * bias_element;
+      if (backend.device) {
+        milliseconds += backend.device->multiply(plan, args);
+      } else {
+        const auto start = std::chrono::steady_clock::now();
+        cpu::run(plan, args, options.threads).value();
+        milliseconds +=
+            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+                .count();
+      }
+      write_tile(place, problem.n, element, tile, d.data());
+      if (sample != nullptr) sample->take(tile, problem.d_type, d.data());
+      progress.add(tile.rows * tile.cols);
+    }
+  }
+  return milliseconds;
+}
+
 int run_gemm(const Options& options) {
   const Operand a(options.a, options.dtype_a, options.sfa, true, options.threads);
   const Operand b(options.b, options.dtype_b, options.sfb, false, options.threads);
@@ -188,43 +243,8 @@ int run_gemm(const Options& options) {
     sample.emplace(a, b, bias.values, options.error == "full", options.threads);
   }
 
-  OperandRows a_rows, b_rows;
-  b.load(0, problem.n, b_rows);
-  const int64_t element = problem.d_type == OCTET_F32 ? 4 : 2;
-  const int64_t step = rows_at_a_time(problem.m, problem.n, problem.k);
-  std::vector<std::byte> d;
-  double milliseconds = 0;
-  Progress progress("multiplying", problem.m);
-  for (int64_t row = 0; row < problem.m; row += step) {
-    const int64_t rows = std::min(step, problem.m - row);
-    a.load(row, rows, a_rows);
-    d.resize(static_cast<std::size_t>(rows * problem.n * element));
-    GemmPlan plan = whole;
-    if (rows != problem.m) {
-      // The bits depend on the split: that of the whole is kept.
-      GemmProblem part = problem;
-      part.m = rows;
-      part.split = whole.split;
-      plan = plan_gemm(part, backend.spec).value();
-    }
-    GemmArgs args;
-    a_rows.into(args, true);
-    b_rows.into(args, false);
-    args.d = matrix(d.data(), rows, problem.n);
-    args.bias = bias.type == OCTET_NONE ? nullptr : bias.data.data();
-    if (backend.device) {
-      milliseconds += backend.device->multiply(plan, args);
-    } else {
-      const auto start = std::chrono::steady_clock::now();
-      cpu::run(plan, args, options.threads).value();
-      milliseconds +=
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-              .count();
-    }
-    write_tile(output.place(), problem.n, element, {row, 0, rows, problem.n}, d.data());
-    if (sample) sample->take(row, rows, problem.d_type, d.data());
-    progress.add(rows);
-  }
+  const double milliseconds =
+      multiply(options, a, b, bias, backend, whole, output.place(), sample ? &*sample : nullptr);
   nlohmann::json report = {{"m", problem.m},
                            {"n", problem.n},
                            {"k", problem.k},

@@ -19,8 +19,10 @@ class GemmDevice {
   const DeviceSpec& spec() const { return spec_; }
 
   // Computes the host's D; `host` has column-major scales. B and the bias of the first call are
-  // those of all. Returns the milliseconds of a second launch, seen from the host.
+  // those of all, until they are forgotten. Returns the milliseconds of a second launch, seen from
+  // the host.
   double multiply(const GemmPlan& plan, const GemmArgs& host);
+  void forget_b() { has_b_ = false; }
 
  private:
   cuda::Context context_;

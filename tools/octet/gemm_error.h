@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gemm_operand.h"
+#include "tiles.h"
 
 namespace octet::tool {
 
@@ -18,22 +19,23 @@ class ErrorSample {
   ErrorSample(const Operand& a, const Operand& b, std::vector<float> bias, bool everything,
               int32_t threads);
 
-  // Rows [row, row + rows) of D, with `type` elements one row after the other.
-  void take(int64_t row, int64_t rows, octet_type type, const std::byte* d);
+  // The tile of D at [row, col], with `type` elements one row after the other: compared now, so
+  // that D need not be held.
+  void take(const Tile& tile, octet_type type, const std::byte* d);
   // relative_error, difference, worst_element as in `octet demo`, and outputs looked at; the three
   // are null where an output, or what it should be, is not finite.
   nlohmann::json compare() const;
 
  private:
-  int64_t row_at(int64_t i) const { return i * a_.rows() / rows_; }
-  int64_t col_at(int64_t j) const { return j * b_.rows() / cols_; }
+  static std::vector<int64_t> places_in(int64_t first, int64_t length, int64_t count, int64_t all);
+  void add(double v, double want);
 
   const Operand& a_;
   const Operand& b_;
   std::vector<float> bias_;
   int32_t threads_;
   int64_t rows_, cols_;
-  std::vector<float> d_;  // [rows_, cols_]
+  double error_ = 0, square_ = 0, product_ = 0, both_ = 0, worst_ = 0;
 };
 
 }  // namespace octet::tool

@@ -61,7 +61,12 @@ TensorReference parse_reference(const std::string& text) {
   for (std::size_t colon = text.find(':'); colon != std::string::npos;
        colon = text.find(':', colon + 1)) {
     const std::string path = text.substr(0, colon);
-    if (is_safetensors(path) || is_folder(path)) return {path, text.substr(colon + 1)};
+    if (!is_safetensors(path) && !is_folder(path)) continue;
+    if (colon + 1 == text.size()) {
+      throw std::runtime_error(
+          fmt::format("{}: must have a tensor's name behind the colon", printable(text)));
+    }
+    return {path, text.substr(colon + 1)};
   }
   return {text, ""};
 }

@@ -20,7 +20,8 @@ struct TensorReference {
   std::string tensor;  // may be empty
 };
 
-// A colon behind ".safetensors", or behind the name of a folder, starts the tensor's name.
+// A colon behind ".safetensors", or behind the name of a folder, starts the tensor's name. Throws
+// std::runtime_error if there is none behind it.
 TensorReference parse_reference(const std::string& text);
 
 bool is_npy(const std::string& path);          // by its name
