@@ -123,7 +123,8 @@ GROUPED = [("large groups", r"(contiguous|aligned)_g[48]m(8192|4096)n.*", None),
            ("masked, 32 x 192 and 6 x 1024", r"masked_g(32m192|6m1024)n.*", None),
            ("masked, 32 x 20 and 6 x 20", r"masked_g(32|6)m20n.*", None),
            ("weight gradients of one layer", r"dense_.*_f32_acc", None),
-           ("weight gradients of experts", r"kgrouped_.*_f32_acc", None)]
+           ("weight gradients of experts", r"kgrouped_.*_f32_acc", None),
+           ("the same, each group packed", r"kgrouped_.*_f32_acc_packed", ("_packed", ""))]
 
 
 def check_grouped(sources, readme):
@@ -133,6 +134,8 @@ def check_grouped(sources, readme):
         for peer in ("", "-baseline"):
             (name,) = set(re.findall(rf"`(bench/results/[\w-]+-h200-{kind}{peer}\.csv)`", section))
             results.setdefault(peer, {}).update({r["problem"]: r for r in rows(sources / name)})
+    (name,) = set(re.findall(r"`(bench/results/[\w-]+-h200-packed\.csv)`", section))
+    results[""].update({r["problem"]: r for r in rows(sources / name)})
     table = table_after(section, "Grouped problems and weight gradients")
     check(len(table) == len(GROUPED), f"README.md, groups: {len(table)} rows")
     for (name, octet, peer, ratio), (wanted, pattern, beside) in zip(table, GROUPED):
