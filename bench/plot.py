@@ -48,8 +48,7 @@ class Figure:
             points = self.regimes.setdefault(regime(shape[0], shape[4]), {})
             points.setdefault(series, {})[shape] = float(us) / float(floor)
 
-    def results(self, path, colour):
-        name = os.path.splitext(os.path.basename(path))[0]
+    def results(self, path, name, colour):
         for row in rows(path):
             match = PROBLEM.match(row["problem"])
             if not match or row.get("candidate") not in (None, "", "0"):
@@ -57,7 +56,8 @@ class Figure:
             kind, g, m, n, k, options = match.groups()
             shape = (kind, int(g or 1), int(n), int(k), int(m), options)
             for column, suffix, style in ARMS:
-                self.add(shape, name + suffix, dict(color=colour, **style), row.get(column),
+                series = name + suffix if suffix != ", cuBLASLt" else "cuBLASLt beside " + name
+                self.add(shape, series, dict(color=colour, **style), row.get(column),
                          row["floor_us"])
 
     def baseline(self, path):
@@ -97,7 +97,8 @@ class Figure:
         axis.set_xticks(starts, ["{2}x{3}".format(*shapes[i]) for i in starts], ha="left")
         axis.grid(axis="y", color="#eeeeee", lw=0.6)
         axis.spines[["top", "right"]].set_visible(False)
-        axis.set_title(f"time over floor, {name}; means:{means}", fontsize=8, loc="left")
+        axis.set_ylabel("time / floor", fontsize=7)
+        axis.set_title(f"{name}:{means}", fontsize=7, loc="left")
 
 
 def main():
@@ -110,7 +111,8 @@ def main():
     for path in arguments.baseline:
         figure.baseline(path)
     for path, colour in zip(arguments.results, itertools.cycle(COLOURS)):
-        figure.results(path, colour)
+        name = "Octet" if len(arguments.results) == 1 else os.path.splitext(os.path.basename(path))[0]
+        figure.results(path, name, colour)
     if not figure.regimes:
         sys.exit("nothing to draw: give CSVs of `octet bench --csv`, or --baseline")
     figure.draw(arguments.output)
