@@ -13,27 +13,41 @@ int64_t number(const void* data, octet_type type, int64_t i) {
 
 int64_t next_multiple(int64_t x, int64_t unit) { return x <= 0 ? 0 : (x + unit - 1) / unit * unit; }
 
-bool owns(const octet_gemm_problem& p, const octet_gemm_args& args, int64_t g, int64_t buffer,
-          int64_t row) {
+// Rows [first, end) of each group, where groups lie one after the other.
+struct Range {
+  int64_t first = 0, end = 0;
+};
+std::vector<Range> ranges_of(const octet_gemm_problem& p, const octet_gemm_args& args) {
+  std::vector<Range> ranges(static_cast<std::size_t>(p.groups));
+  int64_t first = 0;
+  for (int64_t g = 0; g < p.groups; ++g) {
+    int64_t end = 0;
+    if (p.grouping == OCTET_OFFSETS) {
+      // No number up to the group's start is beyond its rows, and its end is.
+      first = std::max(first, number(args.group_offsets, p.index_type, g));
+      end = number(args.group_offsets, p.index_type, g + 1);
+    } else {
+      // Each end raised to where its group starts.
+      const auto* ends = static_cast<const int32_t*>(args.group_ends);
+      if (g > 0) first = next_multiple(std::max<int64_t>(first, ends[g - 1]), p.alignment);
+      end = ends[g];
+    }
+    ranges[static_cast<std::size_t>(g)] = {first, end};
+  }
+  return ranges;
+}
+
+bool owns(const octet_gemm_problem& p, const octet_gemm_args& args,
+          const std::vector<Range>& ranges, int64_t g, int64_t buffer, int64_t row) {
   switch (p.grouping) {
     case OCTET_CONTIGUOUS: {
       const auto* index = static_cast<const int32_t*>(args.group_index);
       return index[row] == g && index[row - row % p.alignment] == g;
     }
-    case OCTET_OFFSETS: {
-      // No number up to the group's start is beyond the row, and its end is.
-      for (int64_t i = 0; i <= g; ++i) {
-        if (row < number(args.group_offsets, p.index_type, i)) return false;
-      }
-      return row < number(args.group_offsets, p.index_type, g + 1);
-    }
+    case OCTET_OFFSETS:
     case OCTET_ALIGNED: {
-      const auto* ends = static_cast<const int32_t*>(args.group_ends);
-      int64_t first = 0;  // of the group, each end raised to where its group starts
-      for (int64_t i = 0; i < g; ++i) {
-        first = next_multiple(std::max<int64_t>(first, ends[i]), p.alignment);
-      }
-      return row >= first && row < ends[g];
+      const Range& r = ranges[static_cast<std::size_t>(g)];
+      return row >= r.first && row < r.end;
     }
     case OCTET_MASKED:
       return g == buffer && row < static_cast<const int32_t*>(args.group_counts)[g];
@@ -52,11 +66,13 @@ int64_t d_buffers(const octet_gemm_problem& p) {
 
 std::vector<int64_t> row_owners(const octet_gemm_problem& p, const octet_gemm_args& args) {
   std::vector<int64_t> owners;
+  const bool in_turn = p.grouping == OCTET_OFFSETS || p.grouping == OCTET_ALIGNED;
+  const std::vector<Range> ranges = in_turn ? ranges_of(p, args) : std::vector<Range>();
   for (int64_t buffer = 0; buffer < d_buffers(p); ++buffer) {
     for (int64_t row = 0; row < args.d.rows; ++row) {
       int64_t owner = -1;
       for (int64_t g = 0; g < p.groups; ++g) {
-        if (owns(p, args, g, buffer, row)) owner = g;
+        if (owns(p, args, ranges, g, buffer, row)) owner = g;
       }
       owners.push_back(owner);
     }
