@@ -2,7 +2,7 @@
 // time to bring C into L2, too, where C does not pass through the ring.
 #pragma once
 
-#include "device/pipeline.cuh"
+#include "device/operand_producer.cuh"
 
 namespace oct::device {
 
