@@ -15,7 +15,10 @@ import re
 import statistics
 import sys
 
-import matplotlib.pyplot as plt
+try:
+    import matplotlib.pyplot as plt
+except ImportError:
+    sys.exit("bench/plot.py: needs matplotlib (pip install matplotlib)")
 
 PROBLEM = re.compile(r"([a-z]+)_(?:g(\d+))?m(\d+)n(\d+)k(\d+)((?:_\w+)*)$")
 PEERS = (("deepgemm_us", "DeepGEMM (baseline)", "x"),

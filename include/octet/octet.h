@@ -235,7 +235,8 @@ OCTET_API octet_code octet_plan_explain(const octet_gemm_problem* problem,
 
 /* Choices that were measured on a device (by `octet tune`), as a text of a line for each problem:
  * docs/tuned-tables.md has the format. A table decides for the very problems it names, whatever
- * their bias, scale layouts and launch options are; for all others, for another device, and where
+ * their bias and scale layouts are, and for their dependent launches where it has no line for
+ * those; for all others, for another device, and where
  * the problem fixes its split (`split`, `batch_invariant`) the planner chooses by itself. A table
  * for the H200 is part of this library; planning asks it after the one it is given. */
 typedef struct octet_tuned_table octet_tuned_table;
