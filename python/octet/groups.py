@@ -49,12 +49,19 @@ def _int64(counts: Any) -> Any:
         except (TypeError, ValueError):
             raise refusal("counts", counts, "must be whole numbers in one dimension") from None
         floating = made.size > 0 and made.dtype.kind not in "iu"
+        if not floating and made.dtype.kind == "u":
+            made = made.clip(None, _MOST + 1)
         made = made if floating else made.astype(numpy.int64)
-        if not floating and made.ndim == 1 and (made < 0).any():
-            raise refusal("counts", counts, "must be 0 or more")
     if floating or len(made.shape) != 1:
         raise refusal("counts", counts, "must be whole numbers in one dimension, one for each group")
+    if _on_host(made) and ((made < 0).any() or (made > _MOST).any()):
+        raise refusal("counts", counts, "must be numbers of rows, 0 or more, that fit 32 bits")
     return made
+
+
+def _on_host(x: Any) -> bool:
+    """Whether looking at x waits for nobody."""
+    return not is_torch(x) or x.device.type == "cpu"
 
 
 def _alignment(alignment: int) -> int:
@@ -75,6 +82,8 @@ def _starts(numbers: Any, module: Any) -> Any:
 
 
 def _int32(x: Any, module: Any) -> Any:
+    if _on_host(x) and (x > _MOST).any():
+        raise InvalidArgument(f"counts: are {int(x.max())} rows with their padding, must fit 32 bits")
     return x.to(module.int32) if is_torch(x) else x.astype(module.int32)
 
 
@@ -110,9 +119,11 @@ def index(counts: Any, alignment: int = 128, total: int | None = None) -> Any:
     """
     module, numbers = _module(counts), _int64(counts)
     alignment = _alignment(alignment)
-    size = padded_rows(counts, alignment) if total is None else _total(total)
     padded = _padded(numbers, alignment)
-    if not is_torch(numbers) and int(padded.sum()) > size:
+    size = int(padded.sum()) if total is None else _total(total)
+    if size > _MOST:
+        raise InvalidArgument(f"counts: are {size} rows with their padding, must fit 32 bits")
+    if _on_host(numbers) and int(padded.sum()) > size:
         raise InvalidArgument(f"total = {total}: must be at least {int(padded.sum())}")
     row = module.arange(size, **_place(numbers))
     after = module.cumsum(padded, 0)
@@ -136,7 +147,7 @@ def rows(counts: Any, alignment: int = 128, total: int | None = None) -> Any:
     """
     module, numbers = _module(counts), _int64(counts)
     size = int(numbers.sum()) if total is None else _total(total)
-    if not is_torch(numbers) and size != int(numbers.sum()):
+    if _on_host(numbers) and size != int(numbers.sum()):
         raise refusal("total", total, f"must be {int(numbers.sum())}, the sum of counts")
     starts = _starts(_padded(numbers, _alignment(alignment)), module)
     shift = starts - _starts(numbers, module)

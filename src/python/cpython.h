@@ -46,7 +46,6 @@ struct DLTensor {
   std::uint64_t byte_offset;
 };
 constexpr std::int32_t kDlCuda = 2;
-constexpr std::uint8_t kDlFloat = 2;
 
 // Version 1 of the table that a framework's tensor type names in `__dlpack_c_exchange_api__`.
 struct DLPackExchange {

@@ -98,7 +98,7 @@ class Table {
       if (!is_tensor(arguments[i]) || api_.exchange->read(arguments[i], &x) != 0) return false;
       if (x.device_type != kDlCuda || x.dimensions > kMostDimensions) return false;
       // NOTE: a view that negates what lies in memory reads as if it did not.
-      if (x.code == kDlFloat && negates(arguments[i])) return false;
+      if (negates(arguments[i])) return false;
       const auto pointer =
           reinterpret_cast<std::int64_t>(x.data) + static_cast<std::int64_t>(x.byte_offset);
       out.add((pointer & 15) | std::int64_t{x.code} << 8 | std::int64_t{x.bits} << 16 |

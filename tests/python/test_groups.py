@@ -69,13 +69,31 @@ def test_refusals():
     for sentence, call in (
         ("counts = [1.5]: must be whole numbers", lambda: groups.offsets([1.5])),
         ("counts = [[1]]: must be whole numbers in one dimension", lambda: groups.ends([[1]])),
-        ("counts = [-1, 2]: must be 0 or more", lambda: groups.offsets([-1, 2])),
+        ("counts = [-1, 2]: must be numbers of rows, 0 or more", lambda: groups.offsets([-1, 2])),
+        ("counts = [2147483648]: must be numbers of rows", lambda: groups.ends([2**31])),
+        ("counts = [4611686018427387904", lambda: groups.padded_rows([2**62, 2**62])),
+        ("counts: are 3221225472 rows", lambda: groups.offsets([2**30] * 3)),
+        ("counts: are 2147483651 rows", lambda: groups.ends([2**31 - 5, 3], 128)),
+        ("counts: are 2147483648 rows", lambda: groups.index([2**30, 2**30], 1)),
         ("alignment = 0: must be 1 or more", lambda: groups.ends([1], 0)),
         ("total = 64: must be at least 128", lambda: groups.index([1, 1], 64, total=64)),
     ):
         with pytest.raises(octet.InvalidArgument) as caught:
             call()
         assert str(caught.value).startswith(sentence)
+
+
+def test_tensors_in_host_memory_are_looked_at():
+    torch = pytest.importorskip("torch")
+    for sentence, call in (
+        ("counts = tensor([-1,  3]): must be numbers", lambda c: groups.offsets(c([-1, 3]))),
+        ("counts = tensor([-300,    3]): must", lambda c: groups.padded_rows(c([-300, 3]))),
+        ("total = 64: must be at least 128", lambda c: groups.index(c([3, 3]), 64, 64)),
+        ("total = 9: must be 6", lambda c: groups.rows(c([3, 3]), 64, 9)),
+    ):
+        with pytest.raises(octet.InvalidArgument) as caught:
+            call(torch.tensor)
+        assert str(caught.value).replace(" ", "").startswith(sentence.replace(" ", ""))
 
 
 def test_the_reference_quantisers():

@@ -38,6 +38,7 @@ PyObject* fresh(PyObject* type = nullptr) {
 }
 
 // Objects of the test's own, which nothing lets go.
+constexpr std::uint8_t kDlFloat = 2;
 PyObject tensor_type, parameter_type, other_type, is_neg, none, yes, no, context_object, maker;
 
 }  // namespace
@@ -289,7 +290,9 @@ TEST_F(Shortcut, WhateverIsDifferentIsNotFound) {
   is_another(a_.object.tensor.byte_offset, std::uint64_t{8});
   is_another(a_.object.type, &other_type);
   is_another(a_.object.unreadable, true);
+  is_another(a_.object.negates, true);
   is_another(sfa_.object.negates, true);
+  is_another(d_.object.negates, true);
   is_another(stream_error, 1);
   is_another(refuse, octet_code{OCTET_DEVICE_ERROR});
   std::vector<PyObject*> few = arguments();
