@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -72,6 +73,19 @@ struct Call {
   std::unordered_set<std::uint64_t> seen;  // hashes of pointers that came once
 };
 
+// A launch between its parts.
+struct Ready {
+  Reading reading;
+  std::uint64_t hash = 0;
+  std::shared_ptr<Call> call;
+  Bound bound;
+  bool bind = false;
+  octet_gemm_args args;
+  void* stream = nullptr;
+  octet_cuda_bound* made = nullptr;
+  octet_code code = OCTET_OK;
+};
+
 class Table {
  public:
   explicit Table(const octet_python_api& api) : api_(api) {
@@ -115,52 +129,58 @@ class Table {
     return !first;
   }
 
-  // A new reference to what launch() of Python's returns; null for None.
-  PyObject* launch(std::int64_t kind, PyObject* const* arguments, std::ptrdiff_t count) {
-    Reading reading;
-    if (!read(kind, arguments, count, reading)) return nullptr;
-    const std::uint64_t hash = hash_of(reading.pointer, reading.pointers);
-    std::shared_ptr<Call> call;
-    Bound bound;
-    bool bind = false;
+  // What of a launch needs the interpreter and comes before it. False: there is none; `found` then
+  // is a new reference to what Python's launch() returns, or null for None.
+  bool prepare(std::int64_t kind, PyObject* const* arguments, std::ptrdiff_t count, Ready& out,
+               PyObject*& found) {
+    if (!read(kind, arguments, count, out.reading)) return false;
+    out.hash = hash_of(out.reading.pointer, out.reading.pointers);
     {
       const std::lock_guard lock(mutex_);
-      call = find(reading);
-      if (call == nullptr) return nullptr;
-      if (!call->maker) {
-        const auto known = call->bound.find(hash);
-        if (known != call->bound.end() && same(known->second.first, reading)) {
-          bound = known->second.second;
+      out.call = find(out.reading);
+      if (out.call == nullptr) return false;
+      Call& call = *out.call;
+      if (!call.maker) {
+        const auto known = call.bound.find(out.hash);
+        if (known != call.bound.end() && same(known->second.first, out.reading)) {
+          out.bound = known->second.second;
         } else {
-          bind = !call->seen.insert(hash).second;
-          if (call->seen.size() > static_cast<std::size_t>(api_.most)) call->seen.clear();
+          out.bind = !call.seen.insert(out.hash).second;
+          if (call.seen.size() > static_cast<std::size_t>(api_.most)) call.seen.clear();
         }
       }
     }
-    if (call->maker) return call->maker->again();
-    void* stream = nullptr;
-    if (api_.exchange->current_stream(kDlCuda, reading.device, &stream) != 0) return nullptr;
-    octet_gemm_args args;
-    if (bound == nullptr) {
-      args = call->args;
-      for (int i = 0; i < reading.pointers; ++i) {
-        if (call->places[i] < 0) continue;
-        std::memcpy(reinterpret_cast<char*>(&args) + call->places[i], &reading.pointer[i],
-                    sizeof reading.pointer[i]);
-      }
+    if (out.call->maker) {
+      found = out.call->maker->again();
+      return false;
     }
-    octet_cuda_bound* made = nullptr;
-    void* const state = PyEval_SaveThread();
-    if (bind && api_.bind(call->context, &call->plan, &args, &made) != OCTET_OK) made = nullptr;
-    const octet_cuda_bound* const ready = made != nullptr ? made : bound.get();
-    const octet_code code = ready != nullptr
-                                ? api_.run(call->context, ready, stream)
-                                : api_.gemm(call->context, &call->problem, &args, stream);
-    PyEval_RestoreThread(state);
-    if (made != nullptr) keep(call, hash, reading, Bound(made, api_.destroy));
-    if (code != OCTET_OK) return nullptr;  // the long way says why
-    Py_IncRef(arguments[kOut]);
-    return arguments[kOut];
+    if (api_.exchange->current_stream(kDlCuda, out.reading.device, &out.stream) != 0) return false;
+    if (out.bound != nullptr) return true;
+    out.args = out.call->args;
+    for (int i = 0; i < out.reading.pointers; ++i) {
+      if (out.call->places[i] < 0) continue;
+      std::memcpy(reinterpret_cast<char*>(&out.args) + out.call->places[i], &out.reading.pointer[i],
+                  sizeof out.reading.pointer[i]);
+    }
+    return true;
+  }
+
+  // The launch, without the interpreter lock.
+  void run(Ready& r) const {
+    const Call& call = *r.call;
+    if (r.bind && api_.bind(call.context, &call.plan, &r.args, &r.made) != OCTET_OK) {
+      r.made = nullptr;
+    }
+    const octet_cuda_bound* const ready = r.made != nullptr ? r.made : r.bound.get();
+    r.code = ready != nullptr ? api_.run(call.context, ready, r.stream)
+                              : api_.gemm(call.context, &call.problem, &r.args, r.stream);
+  }
+
+  // Whether it was made; otherwise the long way says why not. Keeps what was bound.
+  bool finish(Ready& r) {
+    const octet_code code = r.code;
+    if (r.made != nullptr) keep(r.call, r.hash, r.reading, Bound(r.made, api_.destroy));
+    return code == OCTET_OK;
   }
 
   void remember(const Reading& reading, std::shared_ptr<Call> call) {
@@ -243,13 +263,44 @@ Launcher* launcher_of(PyObject* capsule) {
   return static_cast<Launcher*>(PyCapsule_GetPointer(capsule, kLauncherName));
 }
 
+Ready* begin(const Launcher& launcher, PyObject* const* arguments, std::ptrdiff_t count, void* room,
+             PyObject*& found) {
+  if (count <= kOut) return nullptr;
+  Ready* const ready = new (room) Ready;
+  try {
+    if (launcher.table->prepare(launcher.kind, arguments, count, *ready, found)) return ready;
+  } catch (...) {  // no memory: the long way says so
+  }
+  ready->~Ready();
+  return nullptr;
+}
+
+bool end(const Launcher& launcher, Ready* ready) {
+  bool made = false;
+  try {
+    made = launcher.table->finish(*ready);
+  } catch (...) {
+  }
+  ready->~Ready();
+  return made;
+}
+
+// NOTE: a daemon thread that wants the interpreter back after its end is unwound from here, by
+// Python before 3.14, in a way that C++ is not told of: it aborts where it meets a frame that has
+// something to clean up. So this function has nothing; what such a thread holds is never let go.
 PyObject* launch(PyObject* self, PyObject* const* arguments, std::ptrdiff_t count) {
   const Launcher* const launcher = launcher_of(self);
   if (launcher == nullptr) return nullptr;
   PyObject* found = nullptr;
-  try {
-    if (count > kOut) found = launcher->table->launch(launcher->kind, arguments, count);
-  } catch (...) {  // no memory: the long way says so
+  alignas(Ready) unsigned char room[sizeof(Ready)];
+  if (Ready* const ready = begin(*launcher, arguments, count, room, found); ready != nullptr) {
+    void* const state = PyEval_SaveThread();
+    launcher->table->run(*ready);
+    PyEval_RestoreThread(state);
+    if (end(*launcher, ready)) {
+      found = arguments[kOut];
+      Py_IncRef(found);
+    }
   }
   if (found == nullptr) {
     PyErr_Clear();

@@ -3,6 +3,8 @@
 // it all. What it is for is tested from Python (tests/python/test_shortcut.py).
 #include "python/shortcut.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdarg>
 #include <cstddef>
@@ -42,6 +44,8 @@ constexpr std::uint8_t kDlFloat = 2;
 PyObject tensor_type, parameter_type, other_type, is_neg, none, yes, no, context_object, maker;
 
 }  // namespace
+
+std::atomic<bool> interpreter_has_ended{false};
 
 extern "C" {
 
@@ -95,6 +99,7 @@ void* PyEval_SaveThread() {
 }
 void PyEval_RestoreThread(void* state) {
   EXPECT_EQ(state, &interpreter_lock);
+  if (interpreter_has_ended) pthread_exit(nullptr);
   interpreter_lock.lock();
 }
 
@@ -375,6 +380,28 @@ TEST_F(Shortcut, ThreadsLaunchAndForgetAtOnce) {
   for (std::thread& thread : threads) thread.join();
   interpreter_lock.lock();
   EXPECT_GT(launches.size(), 1000u);
+}
+
+// As Python before 3.14 does with a daemon thread: what it holds is never let go, but nothing
+// aborts.
+TEST_F(Shortcut, AThreadThatOutlivesTheInterpreterJustEnds) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "leaks what the thread holds";
+#endif
+  ASSERT_TRUE(remember(arguments()));
+  const std::size_t before = launches.size();
+  std::thread thread([&] {
+    interpreter_lock.unlock();  // of this test's thread: it waits below
+    interpreter_lock.lock();
+    interpreter_has_ended = true;
+    call(arguments());
+    ADD_FAILURE() << "came back";
+  });
+  thread.join();
+  interpreter_has_ended = false;
+  interpreter_lock.lock();
+  EXPECT_EQ(launches.size(), before + 1);
+  Py_DecRef(&context_object);  // of the call that the thread held
 }
 
 TEST(ShortcutSizes, AnotherLibrarysStructsAreRefused) {
