@@ -390,8 +390,8 @@ TEST_F(Shortcut, AThreadThatOutlivesTheInterpreterJustEnds) {
 #endif
   ASSERT_TRUE(remember(arguments()));
   const std::size_t before = launches.size();
+  interpreter_lock.unlock();
   std::thread thread([&] {
-    interpreter_lock.unlock();  // of this test's thread: it waits below
     interpreter_lock.lock();
     interpreter_has_ended = true;
     call(arguments());
