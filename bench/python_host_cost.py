@@ -194,13 +194,13 @@ def measure(arguments: argparse.Namespace) -> list[tuple[str, str, str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="What a call from Python costs, piece by piece.")
-    parser.add_argument("--library", help="liboctet.so; default: that of the package")
+    parser.add_argument("--library", dest="shared_object", help="liboctet.so; default: that of the package")
     parser.add_argument("--host", action="store_true", help="the pieces that need no device")
     parser.add_argument("--csv", default="", help="where to write the table as CSV as well")
     parser.add_argument("--loops", type=int, default=25, help="loops, of which the best counts")
     parser.add_argument("--calls", type=int, default=200, help="calls of a loop")
     arguments = parser.parse_args()
-    octet.load_library(arguments.library)
+    octet.load_library(arguments.shared_object)
     if not torch.cuda.is_available() and not arguments.host:
         print("no CUDA device: the pieces that need none, with tensors in host memory")
     where = torch.cuda.get_device_name() if torch.cuda.is_available() else "no device"

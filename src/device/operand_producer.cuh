@@ -24,18 +24,13 @@ class Producer {
 
  protected:
   // Calls fill(stage, first K-block) for every stage that this CTA needs, aim(tile) before each
-  // tile; fill_c(stage, i) for the stages of C behind them; leave(tiles) after it.
+  // tile; fill_c(stage, i) for the stages of C behind them.
   template <typename Aim, typename Fill>
   __device__ __forceinline__ void walk(Aim aim, Fill fill) {
-    walk(
-        aim, fill, [](uint32_t, int) {}, [](const TileWalk<kTile>&) {});
+    walk(aim, fill, [](uint32_t, int) {});
   }
   template <typename Aim, typename Fill, typename FillC>
   __device__ __forceinline__ void walk(Aim aim, Fill fill, FillC fill_c) {
-    walk(aim, fill, fill_c, [](const TileWalk<kTile>&) {});
-  }
-  template <typename Aim, typename Fill, typename FillC, typename Leave>
-  __device__ __forceinline__ void walk(Aim aim, Fill fill, FillC fill_c, Leave leave) {
     Place place(1);  // the first walk of the ring finds it empty
     uint32_t untouched = ring.stages;
 #pragma unroll 1
@@ -68,7 +63,6 @@ class Producer {
           }
         }
       }
-      leave(tiles);
     }
     // NOTE: a peer's last arrivals must have come before this CTA may leave: an arrival at a CTA
     // that is gone is a fault, and the cluster's last barrier does not order them.

@@ -133,11 +133,6 @@ class TileWalk<kTile, true> {
   }
   __device__ __forceinline__ void step() { current = ahead(); }
   __device__ __forceinline__ void step_to(Tile next) { current = next; }
-  // Whether ahead() would not wait.
-  __device__ __forceinline__ bool listed() const {
-    const TileList<kTile> list(p, base);
-    return ptx::mbarrier_test(list.full_of(count % abi::kTilePlaces), count / abi::kTilePlaces & 1);
-  }
   __device__ __forceinline__ bool last() const { return false; }  // asked for clusters alone
   __device__ __forceinline__ bool last(const Tile& next) const { return next.batch < 0; }
   __device__ __forceinline__ bool has_before(const GroupedTileAt& before) const {

@@ -87,20 +87,6 @@ __device__ __forceinline__ void fence_async_proxy() {
 __device__ __forceinline__ void load_async_4(uint32_t to, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
 }
-// Sixteen bytes likewise, both addresses aligned; zeros where `there` is false.
-__device__ __forceinline__ void load_async_16(uint32_t to, const void* from, bool there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-               "r"(there ? 16 : 0)
-               : "memory");
-}
-__device__ __forceinline__ void commit_loads() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-// Until at most kPending of this thread's groups of plain asynchronous loads are under way.
-template <int kPending>
-__device__ __forceinline__ void wait_loads() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
 // Arrives on `bar` when this thread's plain asynchronous loads so far have landed. The arrival is
 // one of those that `bar` was initialised for.
 __device__ __forceinline__ void arrive_after_loads(uint32_t bar) {
