@@ -6,8 +6,10 @@ are written down. So everything the package does for arrays on a device is teste
 
 import collections
 import ctypes
+import threading
 import types
 
+import ml_dtypes
 import numpy as np
 
 import octet
@@ -170,6 +172,30 @@ class Tensor:
 
     def record_stream(self, stream):
         self.recorded.append(stream)
+
+
+def call_from_threads(library):
+    """Eight shapes from eight threads, again and again: right, and bound launches among them."""
+    cases = []
+    for m in range(1, 9):
+        arrays = operands(m)
+        cases.append((arrays, np.zeros((m, 130), ml_dtypes.bfloat16), bits(octet.gemm(*arrays))))
+    wrong = []
+
+    def work(case):
+        arrays, out, wanted = case
+        for _ in range(40):
+            out[:] = 0
+            octet.gemm(*[Tensor(x) for x in (*arrays, out)])
+            if bits(out) != wanted:
+                wrong.append(out.shape)
+
+    threads = [threading.Thread(target=work, args=(case,)) for case in cases]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and {name for name, _ in library.calls} == {"gemm", "bound"}
 
 
 def torch(current):

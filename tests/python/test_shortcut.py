@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import stand_in
-from stand_in import Tensor, bits, operands
+from stand_in import Tensor, bits, call_from_threads, operands
 
 import octet
 from octet import _cache, _shortcut, cuda, deep_gemm
@@ -192,26 +192,7 @@ def test_remembering_has_an_end(quick, library, monkeypatch):
 
 def test_threads(quick, library, current, monkeypatch):
     monkeypatch.setattr(_cache, "_MOST", 4)  # forgotten again and again, while others use it
-    cases = []
-    for m in range(1, 9):
-        arrays = operands(m)
-        cases.append((arrays, np.zeros((m, 130), BF16), bits(octet.gemm(*arrays))))
-    wrong = []
-
-    def work(case):
-        arrays, out, wanted = case
-        for _ in range(40):
-            out[:] = 0
-            octet.gemm(*[Tensor(x) for x in (*arrays, out)])
-            if bits(out) != wanted:
-                wrong.append(out.shape)
-
-    threads = [threading.Thread(target=work, args=(case,)) for case in cases]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong and {name for name, _ in library.calls} == {"gemm", "bound"}
+    call_from_threads(library)
 
 
 def test_the_interpreter_lock_is_let_go(quick, library):
