@@ -122,6 +122,8 @@ abi::StorePath store_path(const abi::TileConfig& tile, const octet_gemm_problem&
   const bool whole = p.n % 8 == 0 && p.k > 0;
   if (half && whole && tile.normal() && !exchanges && encodable(box))
     return abi::StorePath::kCopyEngine;
+  if (half && p.n % 8 == 0 && exchanges == tile.normal() && aligned(d, batches, 16, element))
+    return abi::StorePath::kRows;
   const bool pairs = p.n % 2 == 0 && aligned(d, batches, 2 * element, element);
   return pairs && (half || tile.normal()) ? abi::StorePath::kPairs : abi::StorePath::kElements;
 }
@@ -289,6 +291,7 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
                  : box_columns == 64    ? Swizzle::k128
                                         : Swizzle::k64,
                  Promotion::kNone};
+  k.b_rows = {static_cast<const uint8_t*>(args.b.data), args.b.ld};
   k.d_type = element_type(p.d_type);
   k.bias_type = element_type(p.bias_type);
   k.store = store_path(tile, p, args, batches, exchanges, d);

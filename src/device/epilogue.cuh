@@ -77,6 +77,12 @@ class Writer {
     bias_offset = at.batch * p.bias_batch_stride;
   }
 
+  __device__ __forceinline__ bool by_rows() const { return p.store == StorePath::kRows; }
+
+  __device__ __forceinline__ uint16_t* element_at(int m, int n) const {
+    return static_cast<uint16_t*>(p.out.data) + d_offset + m * p.out.ld + n;
+  }
+
   // A finished unit whose upper left corner is (row, col) of the problem, on WGMMA's axes.
   __device__ __forceinline__ void unit(float4 v, int row, int col) const {
     const int upper = row + (lane >> 2), left = col + 2 * (lane & 3);
@@ -110,6 +116,84 @@ class Writer {
         element(c, r, x);
       }
     }
+  }
+
+  // ---- 16 bytes of a row a lane (StorePath::kRows). NOTE: two elements a store, 16 bytes of each
+  // row, take twice as long: L2 wants whole sectors of 32 bytes (docs/performance-log.md, sixth
+  // state).
+
+  // All units of a warp, swapped family: transposed on their way through the warp's staging.
+  template <int kUnits, typename Corner>
+  __device__ __forceinline__ void rows_of_registers(const float* acc, uint32_t staging,
+                                                    Corner corner) const {
+    // A unit is two matrices of 8 x 8, 128 bytes each, a token's 16 bytes one behind the other; of
+    // the second one four tokens ahead, so that no bank is met twice when they are read.
+    constexpr int kBytes = 256, kRoom = abi::kStagingBytes / kBytes;
+    const auto place = [&](int unit, int half, int token) {
+      return staging + unit * kBytes + half * 128 + ((token ^ half << 2) << 4);
+    };
+    const uint32_t to = place(lane >> 4, lane >> 3 & 1, lane & 7),
+                   from = place(lane >> 4, lane & 1, lane >> 1 & 7);
+#pragma unroll
+    for (int first = 0; first < kUnits; first += kRoom) {
+      __syncwarp();  // what lay here has been read
+#pragma unroll
+      for (int i = first; i < first + kRoom && i < kUnits; i += 2) {
+        const float* x = acc + 4 * i;
+        if (i + 1 < kUnits) {
+          ptx::store_transposed(to + (i - first) * kBytes, pack(x[0], x[1]), pack(x[2], x[3]),
+                                pack(x[4], x[5]), pack(x[6], x[7]));
+        } else {
+          ptx::store_transposed(to + (i - first) * kBytes, pack(x[0], x[1]), pack(x[2], x[3]));
+        }
+      }
+      __syncwarp();
+#pragma unroll
+      for (int i = first; i < first + kRoom && i < kUnits; i += 2) {
+        int row, col;
+        corner(i + (lane >> 4), row, col);
+        if (i + (lane >> 4) < kUnits) {
+          store_row(ptx::load_shared_u4(from + (i - first) * kBytes), col + (lane >> 1 & 7),
+                    row + 8 * (lane & 1));
+        }
+      }
+    }
+  }
+
+  // Row lane % 16 of a unit, normal family: the sum of `ranges` partial sums that lie one behind
+  // the other from `from` on, as lanes left them.
+  __device__ __forceinline__ uint4 sum_row(uint32_t from, int ranges) const {
+    // Row r lies in the quad of lanes 4 (r % 8), taken in another order by every pair of rows, so
+    // that no bank is met twice.
+    const int r = lane & 15, twist = r >> 1 & 3;
+    from += (r & 7) * 64 + (r >> 3) * 8;
+    float2 sum[4];
+#pragma unroll
+    for (int q = 0; q < 4; ++q) sum[q] = ptx::load_shared2(from + ((q ^ twist) << 4));
+#pragma unroll 1
+    for (int i = 1; i < ranges; ++i) {
+      from += abi::kUnitBytes;
+#pragma unroll
+      for (int q = 0; q < 4; ++q) {
+        const float2 v = ptx::load_shared2(from + ((q ^ twist) << 4));
+        sum[q].x = __fadd_rn(sum[q].x, v.x);
+        sum[q].y = __fadd_rn(sum[q].y, v.y);
+      }
+    }
+    uint32_t x[4], swapped[4];
+#pragma unroll
+    for (int q = 0; q < 4; ++q) x[q] = pack(sum[q].y, sum[q].x);  // crossed()
+#pragma unroll
+    for (int q = 0; q < 4; ++q) swapped[q] = twist & 1 ? x[q ^ 1] : x[q];
+    return twist & 2 ? make_uint4(swapped[2], swapped[3], swapped[0], swapped[1])
+                     : make_uint4(swapped[0], swapped[1], swapped[2], swapped[3]);
+  }
+
+  // Elements n .. n + 7 of row m.
+  __device__ __forceinline__ void store_row(uint4 words, int m, int n) const {
+    if (!stored(m) || n >= p.n) return;
+    if (is_zero(m)) words = make_uint4(0, 0, 0, 0);
+    *reinterpret_cast<uint4*>(element_at(m, n)) = words;
   }
 
   __device__ __forceinline__ uint32_t pack(float x, float y) const {
@@ -182,6 +266,12 @@ class Writer {
 template <TileConfig kTile, int kUnits, typename Place4>
 __device__ __forceinline__ void write_units(const Writer<kTile>& writer, const float* acc,
                                             uint32_t staging, int lane, Place4 corner) {
+  if constexpr (!kTile.normal() && kUnits > 2) {
+    if (writer.by_rows()) {
+      writer.template rows_of_registers<kUnits>(acc, staging, corner);
+      return;
+    }
+  }
   if constexpr (kUnits <= 2) {
 #pragma unroll
     for (int i = 0; i < kUnits; ++i) {
@@ -216,11 +306,13 @@ __device__ __forceinline__ void write_units(const Writer<kTile>& writer, const f
 // The exchange of partial sums between the ranges of a split K.
 //
 // Every unit has one owner among the CTAs of the cluster: CTA o owns units [o share, (o + 1)
-// share). Every range sends its partial sum of a unit to the owner's buffer, slot [unit -
+// share). Every range brings its partial sum of a unit to the owner's buffer, slot [unit -
 // first][range]; the owner adds them, ascending, and writes D. No workspace, no atomics, one order.
+// (The network between SMs moves 13 bytes a cycle: what a CTA owns itself does not take it.)
 //
 // BARRIERS
 //   exchange full   1 arrival (math warp 0, which announces all bytes of a tile, one tile ahead)
+//                   + 1 of every math warp of the CTA, when it has written what the CTA owns
 //   exchange free   1 arrival of every math warp of every CTA, when it has read its units
 template <TileConfig kTile>
 class Exchange {
@@ -242,7 +334,7 @@ class Exchange {
 
   // One thread: the next tile's bytes. A CTA that owns no unit neither announces nor waits.
   __device__ __forceinline__ void announce() const {
-    if (count > 0) ptx::mbarrier_arrive_expect(full, abi::exchanged_bytes(count, ranges));
+    if (count > 0) ptx::mbarrier_arrive_expect(full, abi::exchanged_bytes(kTile, count, ctas));
   }
 
   // All math warps, at the end of their K range; last_tile: of this CTA. unit_of(i): number of the
@@ -268,9 +360,12 @@ class Exchange {
           to = ptx::map_to_rank(buffer + slot, owner);
           bar = ptx::map_to_rank(full, owner);
         }
-        ptx::store_async(to + (u - owner * p.share) * ranges * abi::kUnitBytes,
-                         crossed(acc + 4 * i), bar);
+        const int offset = (u - owner * p.share) * ranges * abi::kUnitBytes;
+        ptx::store_here_or_async(owner == static_cast<int>(rank), buffer + slot + offset,
+                                 to + offset, crossed(acc + 4 * i), bar);
       }
+      __syncwarp();
+      if (lane == 0 && count > 0) ptx::mbarrier_arrive(full);
       if (warp < count) {
         ptx::mbarrier_wait_cluster(full, tile & 1);
         if (warp == 0 && lane == 0 && !last_tile) announce();
@@ -299,6 +394,26 @@ class Exchange {
   __device__ __forceinline__ void write(int warp, int lane, const Tile<kTile>& at) const {
     const Writer<kTile> writer(p, at, lane);
     const int row0 = kTile.normal() ? at.m0 : at.n0, col0 = kTile.normal() ? at.n0 : at.m0;
+    if constexpr (kTile.normal()) {
+      if (writer.by_rows()) {
+        // NOTE: in registers: constant memory, read in the loop, takes some 60 cycles each time.
+        int rows = p.m - at.m0, cols = p.n - at.n0;
+        int64_t ld = p.out.ld;
+        uint16_t* corner = writer.element_at(at.m0 + (lane & 15), at.n0);
+        asm volatile("" : "+r"(rows), "+r"(cols), "+l"(ld), "+l"(corner));
+        // Half a warp a unit; where there is none for the second half, it takes the first one's.
+#pragma unroll 1
+        for (int pair = 2 * warp; pair < count; pair += 2 * kWarps) {
+          const int i = min(pair + (lane >> 4), count - 1);
+          const int u = first + i, row = u / kColUnits * 16, col = u % kColUnits * 8;
+          const uint4 words = writer.sum_row(buffer + i * ranges * abi::kUnitBytes, ranges);
+          if (row + (lane & 15) < rows && col < cols) {
+            *reinterpret_cast<uint4*>(corner + row * ld + col) = words;
+          }
+        }
+        return;
+      }
+    }
 #pragma unroll 1
     for (int i = warp; i < count; i += kWarps) {
       const uint32_t from = buffer + i * ranges * abi::kUnitBytes + lane * 16;

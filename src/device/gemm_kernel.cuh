@@ -81,6 +81,7 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
   }
   init_barriers<kTile>(p, base, warp, lane);
   parameters.wait();
+  if (!kTile.scheduled() && warp < kMathWarps) prefetch_first_weights<kTile>(p, rank);
   // One barrier for all warps, before they part.
   __syncthreads();
 
@@ -130,8 +131,10 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
   // NOTE: this stands outside the roles (and in kernels that have no such stores, too): code after
   // a role's loop inside its branch makes ptxas drop setmaxnreg silently and spill.
   if (kTile.normal() && warp < kMathWarps) ptx::wait_stores_read<0>();
-  // NOTE: a CTA must not leave while a peer still arrives at its barriers.
-  if (clustered) {
+  // NOTE: a CTA must not leave while a peer still arrives at its barriers. (With K split there is
+  // nothing left to wait for: what peers send for the last tile has been received, and nobody says
+  // that it was read.)
+  if (kTile.multicast() > 1) {
     __syncwarp();
     ptx::cluster_arrive_relaxed();
     ptx::cluster_wait();

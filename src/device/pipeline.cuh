@@ -121,7 +121,7 @@ __device__ __forceinline__ void init_barriers(const KernelParams& p, uint32_t ba
       ptx::mbarrier_init(exchange, abi::stagger_arrivals());
     }
     if (p.cluster_split > 1 && warp == kWarps - 1) {
-      ptx::mbarrier_init(exchange, abi::exchange_full_arrivals());
+      ptx::mbarrier_init(exchange, abi::exchange_full_arrivals(kTile));
       ptx::mbarrier_init(exchange + 8, abi::exchange_free_arrivals(kTile, p.cluster_split));
     }
     if constexpr (kTile.scheduled()) {

@@ -151,7 +151,9 @@ template <TileConfig kTile>
 __device__ __forceinline__ void swapped_math(const KernelParams& p, const Ring<kTile>& ring,
                                              uint32_t base, uint32_t rank, int warp, int lane) {
   using Math = SwappedMath<kTile>;
-  const int group = warp >> 2, k_group = group / kTile.row_groups(),
+  // NOTE: through a shuffle of its own: derived from the warp index the compiler loses sight of it
+  // being uniform, and with it of the K loop (gemm_kernel.cuh).
+  const int group = __shfl_sync(~0u, threadIdx.x >> 7, 0), k_group = group / kTile.row_groups(),
             row_group = group % kTile.row_groups();
   Math math(ring, row_group, lane);
   const uint32_t staging = base + p.exchange + warp * abi::kStagingBytes;

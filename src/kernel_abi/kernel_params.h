@@ -23,6 +23,8 @@ enum class StorePath : uint32_t {
   kPairs = 1,       // no bias, no C: two adjacent elements a store, where D is aligned for it.
                     // Kernels with paired scales: with C too, where it is aligned likewise
   kQuads = 3,       // those kernels alone: four elements
+  kRows = 4,        // as kCopyEngine, for what passes through shared memory as FP32 (partial sums;
+                    // tokens on WGMMA's N side): 16 bytes of a row a lane
   kElements = 2     // everything else
 };
 
@@ -38,6 +40,12 @@ enum LaunchFlags : uint32_t {
 struct Scales {
   const float* data = nullptr;
   int64_t row_stride = 0, k_stride = 0, batch_stride = 0;
+};
+
+// Rows of an operand that all batches share.
+struct OperandRows {
+  const uint8_t* data = nullptr;
+  int64_t pitch = 0;
 };
 
 struct Output {
@@ -70,6 +78,7 @@ struct KernelParams {
   Output out, add;  // D; C or null
   const void* bias = nullptr;
   int64_t bias_batch_stride = 0;
+  OperandRows b_rows;             // what `b` describes, where b_batch is 0
   alignas(64) GroupOrder groups;  // kernels grouped over M only
   KGroups k_groups;               // kernels grouped over K only
 };

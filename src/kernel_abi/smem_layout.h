@@ -195,9 +195,9 @@ OCTET_HD constexpr int empty_arrivals(const TileConfig& t) {
 }
 // ... of the exchange's first, which without an exchange says that the first warpgroup is ahead.
 OCTET_HD constexpr int stagger_arrivals() { return 4; }
-// ... of the exchange: the CTA itself announces what its peers will send; every math warp of the
-// cluster says when it has read.
-OCTET_HD constexpr int exchange_full_arrivals() { return 1; }
+// ... of the exchange: the CTA announces what its peers will send, and its own math warps say when
+// they have written; every math warp of the cluster says when it has read.
+OCTET_HD constexpr int exchange_full_arrivals(const TileConfig& t) { return 1 + t.math_warps(); }
 OCTET_HD constexpr int exchange_free_arrivals(const TileConfig& t, int cluster_split) {
   return t.math_warps() * cluster_split;
 }
@@ -222,9 +222,9 @@ OCTET_HD constexpr int a_box_rows(const TileConfig& t) {
 OCTET_HD constexpr int activation_bytes(const TileConfig& t, int blocks, bool plain_sfa) {
   return blocks * operand_bytes(t.tile_m) + (plain_sfa ? 0 : t.blocks * t.tile_m * 4);
 }
-// Bytes of the partial sums of `units` units that a CTA receives from all ranges of K.
-OCTET_HD constexpr int exchanged_bytes(int units, int ranges) {
-  return units * ranges * kUnitBytes;
+// Bytes of the partial sums of `units` units that a CTA of a cluster receives from the others.
+OCTET_HD constexpr int exchanged_bytes(const TileConfig& t, int units, int cluster_split) {
+  return units * (cluster_split - 1) * t.k_groups * kUnitBytes;
 }
 
 }  // namespace oct::abi

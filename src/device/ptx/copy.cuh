@@ -93,14 +93,20 @@ __device__ __forceinline__ void arrive_after_loads(uint32_t bar) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
 }
 
-// Four floats into another CTA's shared memory, completing 16 bytes on its barrier. Both addresses
-// come from map_to_rank(). NOTE: an illegal instruction in a kernel launched without clusters.
-__device__ __forceinline__ void store_async(uint32_t to, float4 v, uint32_t bar) {
+// Four floats into this CTA's shared memory, at `here`, or else into another CTA's, at `there`,
+// completing 16 bytes on its barrier; `there` and `bar` come from map_to_rank(). NOTE: an illegal
+// instruction in a kernel launched without clusters. NOTE: by predicates: a branch makes the
+// compiler doubt that the warp stays together, and keep the K loop's descriptors out of uniform
+// registers (normal_m64n32_x2_o2: 5 % slower, 2026-11-30).
+__device__ __forceinline__ void store_here_or_async(bool is_here, uint32_t here, uint32_t there,
+                                                    float4 v, uint32_t bar) {
   asm volatile(
-      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, "
-      "[%5];" ::"r"(to),
-      "r"(__float_as_uint(v.x)), "r"(__float_as_uint(v.y)), "r"(__float_as_uint(v.z)),
-      "r"(__float_as_uint(v.w)), "r"(bar)
+      "{\n.reg .pred p;\nsetp.ne.u32 p, %0, 0;\n"
+      "@p st.shared.v4.b32 [%1], {%3, %4, %5, %6};\n"
+      "@!p st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%2], "
+      "{%3, %4, %5, %6}, [%7];\n}\n" ::"r"(static_cast<uint32_t>(is_here)),
+      "r"(here), "r"(there), "r"(__float_as_uint(v.x)), "r"(__float_as_uint(v.y)),
+      "r"(__float_as_uint(v.z)), "r"(__float_as_uint(v.w)), "r"(bar)
       : "memory");
 }
 
@@ -188,6 +194,18 @@ __device__ __forceinline__ void store_matrices(uint32_t at, uint32_t a, uint32_t
 // Two of them; lanes 0 to 15 give the addresses.
 __device__ __forceinline__ void store_matrices(uint32_t at, uint32_t a, uint32_t b) {
   asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(at), "r"(a), "r"(b)
+               : "memory");
+}
+// The same, each transposed on its way.
+__device__ __forceinline__ void store_transposed(uint32_t at, uint32_t a, uint32_t b, uint32_t c,
+                                                 uint32_t d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at),
+               "r"(a), "r"(b), "r"(c), "r"(d)
+               : "memory");
+}
+__device__ __forceinline__ void store_transposed(uint32_t at, uint32_t a, uint32_t b) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(at), "r"(a),
+               "r"(b)
                : "memory");
 }
 // Transposes an 8x8 matrix of 16-bit elements held by the warp.
