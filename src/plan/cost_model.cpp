@@ -45,20 +45,21 @@ Traffic traffic_of(const octet_gemm_problem& p) {
 }
 
 // All of a candidate's cost but `work`, which is longer_of_two(math, stream).
-// Constants and costs: chosen so that the cheapest candidate is a fast one, on 1,900 forced timings
-// of 390 shapes on an H200 (docs/performance-log.md, 2026-11-30).
+// Constants and costs: chosen so that the cheapest candidate is a fast one, on the timings that
+// kernel_costs.h names (an H200).
 Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
                    const octet_device_spec& device, int split) {
   constexpr double kClock = 1700;          // cycles in a microsecond, under load
   constexpr double kFill = 0.87;           // to the first product, and from the last one
-  constexpr double kClusterLaunch = 0.39;  // clusters of more than two CTAs have to be placed
+  constexpr double kClusterLaunch = 0.26;  // clusters of more than two CTAs have to be placed
   constexpr double kMeeting = 0.19;        // ranges of K wait for each other
-  constexpr double kExchange = 3.7;        // us for 64 KB of partial sums of a CTA
-  constexpr double kStore = 1.31;          // us for 64 KB of D
-  constexpr double kHiddenStore = 0.99;    // where it leaves under the next tile's WGMMA
-  constexpr double kStreamed = 0.953;      // of the DRAM rate that tiles reach
-  constexpr double kBusy = 0.35;           // of the SMs, that saturate DRAM
-  constexpr double kPort = 64;             // bytes a cycle that an SM takes from L2
+  constexpr double kSent = 3.68;         // us for 64 KB of partial sums that a CTA sends to others
+  constexpr double kSummed = 1.10;       // us for 64 KB of a tile that it adds up and stores
+  constexpr double kStore = 1.31;        // us for 64 KB of D
+  constexpr double kHiddenStore = 0.99;  // where it leaves under the next tile's WGMMA
+  constexpr double kStreamed = 0.953;    // of the DRAM rate that tiles reach
+  constexpr double kBusy = 0.35;         // of the SMs, that saturate DRAM
+  constexpr double kPort = 64;           // bytes a cycle that an SM takes from L2
   constexpr double kMeasuredTensorRate = 1672e12 / 132;  // of an SM of the device that was measured
   const abi::TileConfig& tile = kKernelFacts[static_cast<std::size_t>(kernel)].tile;
   Cost c;
@@ -120,7 +121,10 @@ Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
                                        : kAgain * more * traffic.weights;
   c.stream = (traffic.read + again + traffic.d_bytes) /
              (device.dram_bytes_per_second * kStreamed * std::min(1.0, busy)) * 1e6;
-  if (g.cluster_split > 1) c.exchange = waves * kExchange * tile.partial_bytes() / 65536.0;
+  if (g.cluster_split > 1) {
+    const double share = 1.0 / g.cluster_split;
+    c.exchange = waves * (kSent * (1 - share) + kSummed * share) * tile.partial_bytes() / 65536.0;
+  }
   if (g.cluster_split > 1 || tile.k_groups > 1) c.exchange += waves * kMeeting;
   double tile_store = tile.tile_m * tile.tile_n * 2.0 / 65536.0;
   // Wider elements, and C that is read.
