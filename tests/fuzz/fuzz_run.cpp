@@ -36,12 +36,12 @@ class Call {
   const Buffer& result() const { return *d_; }
 
  private:
-  // Small ones mostly, whose runs are quick; each also goes beyond what one tile, K-block or group
-  // block holds.
+  // Small ones mostly, whose runs are quick (the normative arithmetic takes nearly all of a run);
+  // each also goes beyond what one tile, K-block or group block holds, now and then.
   void take_sizes() {
     problem_.m = input_.between(0, 9);
-    problem_.n = input_.one_in(16) ? input_.between(120, 140) : input_.between(0, 9);
-    problem_.k = input_.one_in(8) ? input_.between(250, 390) : input_.between(0, 140);
+    problem_.n = input_.one_in(64) ? input_.between(120, 140) : input_.between(0, 9);
+    problem_.k = input_.one_in(32) ? input_.between(250, 390) : input_.between(0, 140);
     if (input_.one_in(8)) problem_.k = 0;
     if (problem_.grouping != OCTET_DENSE) problem_.groups = input_.between(0, 4);
     if (problem_.grouping == OCTET_MASKED) {
@@ -52,7 +52,7 @@ class Call {
     k_ = problem_.k;
     switch (problem_.grouping) {
       case OCTET_MASKED: rows_ = problem_.max_m; break;
-      case OCTET_CONTIGUOUS: rows_ = input_.between(0, input_.one_in(4) ? 140 : 20); break;
+      case OCTET_CONTIGUOUS: rows_ = input_.between(0, input_.one_in(16) ? 140 : 20); break;
       case OCTET_OFFSETS:
       case OCTET_ALIGNED: rows_ = input_.between(0, 20); break;
       case OCTET_K_GROUPED:
