@@ -51,12 +51,13 @@ Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
                    const octet_device_spec& device, int split) {
   constexpr double kClock = 1700;          // cycles in a microsecond, under load
   constexpr double kFill = 0.87;           // to the first product, and from the last one
-  constexpr double kClusterLaunch = 0.26;  // clusters of more than two CTAs have to be placed
-  constexpr double kMeeting = 0.19;        // ranges of K wait for each other
-  constexpr double kSent = 3.68;         // us for 64 KB of partial sums that a CTA sends to others
-  constexpr double kSummed = 1.10;       // us for 64 KB of a tile that it adds up and stores
+  constexpr double kClusterLaunch = 0.19;  // clusters of more than two CTAs have to be placed
+  constexpr double kMeeting = 0.29;        // ranges of K wait for each other
+  constexpr double kSent = 3.66;         // us for 64 KB of partial sums that a CTA sends to others
+  constexpr double kSummed = 1.24;       // us for 64 KB of a tile that it adds up and stores
   constexpr double kStore = 1.31;        // us for 64 KB of D
   constexpr double kHiddenStore = 0.99;  // where it leaves under the next tile's WGMMA
+  constexpr double kByRows = 1.41;       // times that, where tokens are WGMMA's N side
   constexpr double kStreamed = 0.953;    // of the DRAM rate that tiles reach
   constexpr double kBusy = 0.35;         // of the SMs, that saturate DRAM
   constexpr double kPort = 64;           // bytes a cycle that an SM takes from L2
@@ -127,6 +128,8 @@ Cost predict_parts(int kernel, const Geometry& g, const Traffic& traffic,
   }
   if (g.cluster_split > 1 || tile.k_groups > 1) c.exchange += waves * kMeeting;
   double tile_store = tile.tile_m * tile.tile_n * 2.0 / 65536.0;
+  // (Costs of grouped kernels were fitted without this.)
+  if (!tile.normal() && !tile.grouped) tile_store *= kByRows;
   // Wider elements, and C that is read.
   if (tile.paired) tile_store *= traffic.d_bytes / std::max(1.0, traffic.elements * 2);
   // ... or, with scales on both sides, under that of the other warpgroup, where the ring still
