@@ -61,9 +61,11 @@ class Call {
         break;
       default: break;
     }
-    if (rows_ > 20) {  // many rows take long
-      problem_.n %= 8;
-      k_ = problem_.k = k_ % 140;
+    // One long side at a time.
+    constexpr int64_t kMostProducts = 6144;
+    if (rows_ * problem_.n * k_ > kMostProducts && problem_.n < 100) problem_.n %= 4;
+    if (rows_ * problem_.n * k_ > kMostProducts && problem_.grouping != OCTET_K_GROUPED) {
+      k_ = problem_.k = k_ % (kMostProducts / (rows_ * problem_.n) + 1);
     }
     const bool own = problem_.grouping == OCTET_BATCHED || problem_.grouping == OCTET_MASKED;
     a_groups_ = own ? problem_.groups : 1;
