@@ -27,7 +27,10 @@ std::string command_line() {
 
 int bench_dry_run(const BenchOptions& options) {
   auto device = cuda::device_spec(options.device);
-  if (!device.ok()) device = DeviceSpec::preset("h200");
+  if (!device.ok()) {
+    device = DeviceSpec::preset("h200");
+    complain("octet: there is no usable device: planned for h200\n");
+  }
   if (options.table) tell_unused(*options.table, options.table_file, device.value());
   if (!options.json) {
     fmt::print("{:<32} {:>9} {:>5} {:>9} {:>9}  {}\n", "problem", "floor us", "sets", "MB a set",
