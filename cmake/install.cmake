@@ -56,18 +56,6 @@ if(OCTET_HAVE_CUDA)  # the command holds CUDA's runtime; the library does not
   endif()
 endif()
 
-# The manual page and completions, where man, bash and zsh look under a prefix. (Debian's zsh looks
-# elsewhere under /usr: package.cmake.)
-set(OCTET_COMMAND_TEXTS ${CMAKE_BINARY_DIR}/tools/octet/texts)
-if(OCTET_HAVE_COMMAND_TEXTS)
-  install(FILES ${OCTET_COMMAND_TEXTS}/octet.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
-    COMPONENT octet)
-  install(FILES ${OCTET_COMMAND_TEXTS}/octet.bash RENAME octet
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT octet)
-  install(FILES ${OCTET_COMMAND_TEXTS}/_octet
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT octet_zsh)
-endif()
-
 # find_package(octet), target octet::octet.
 install(EXPORT octet-targets NAMESPACE octet:: DESTINATION ${OCTET_INSTALL_CMAKEDIR}
   COMPONENT octet)
@@ -84,3 +72,15 @@ file(RELATIVE_PATH from_pc_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /
 configure_file(cmake/octet.pc.in ${CMAKE_BINARY_DIR}/octet.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/octet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
   COMPONENT octet)
+
+# The manual page and completions, where man, bash and zsh look under a prefix. (Debian's zsh looks
+# elsewhere under /usr: package.cmake.)
+set(OCTET_COMMAND_TEXTS ${CMAKE_BINARY_DIR}/tools/octet/texts)
+if(OCTET_HAVE_COMMAND_TEXTS)
+  install(FILES ${OCTET_COMMAND_TEXTS}/octet.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
+    COMPONENT octet)
+  install(FILES ${OCTET_COMMAND_TEXTS}/octet.bash RENAME octet
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT octet)
+  install(FILES ${OCTET_COMMAND_TEXTS}/_octet
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT octet_zsh)
+endif()

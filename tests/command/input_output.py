@@ -43,8 +43,8 @@ def make_files(folder, candidates):
     write_safetensors(folder / "f.safetensors", {"a.weight": ("F32", [4, 8], [1.0] * 32),
                                                  "b.weight": ("F32", [4, 8], [1.0] * 32)})
     (folder / "model").mkdir()
-    for number in (1, 2):
-        shutil.copy(folder / "m.safetensors", folder / f"model/s{number}.safetensors")
+    shutil.copy(folder / "m.safetensors", folder / "model/s1.safetensors")
+    write_safetensors(folder / "model/s2.safetensors", {"v": ("F32", [4, 8], [1.0] * 32)})
     (folder / "model/model.safetensors.index.json").write_text(
         '{"weight_map": {"w": "s1.safetensors", "w_scale_inv": "s1.safetensors", '
         '"v": "s2.safetensors"}}')

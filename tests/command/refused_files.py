@@ -94,8 +94,18 @@ def check_at_the_start(octet, folder):
     for content in ('{"a": NaN}', '{"a": Infinity}', '{"a": 1e999}', "{", "\xff"):
         (model / "config.json").write_bytes(content.encode("latin-1"))
         refused(octet, "config.json: is not JSON", "quantize", model, "-o", out)
+    # Deeper than a stack has room for: printed and destroyed by recursion.
+    deep = '{"a":' * 300000 + "1" + "}" * 300000
+    for content in (deep, '{"a":' + "[" * 1000000 + "]" * 1000000 + "}"):
+        (model / "config.json").write_text(content)
+        refused(octet, "config.json: nests deeper than 128 levels", "quantize", model, "-o", out)
     (model / "config.json").unlink()
     index = model / "model.safetensors.index.json"
+    index.write_text('{"metadata": {"x": %s}, "weight_map": {"l.weight": "model.safetensors"}}' % deep)
+    refused(octet, "index.json: nests deeper than 128 levels", "quantize", model, "-o", out)
+    # What a shard has lost stays named.
+    index.write_text('{"weight_map": {"l.weight": "model.safetensors", "m.weight": "model.safetensors"}}')
+    refused(octet, "model.safetensors: has no tensor m.weight", "quantize", model, "-o", out)
     for metadata in ("[]", "1", '"x"'):
         index.write_text('{"metadata": %s, "weight_map": {"l.weight": "model.safetensors"}}' % metadata)
         refused(octet, "index.json: its metadata must be an object", "quantize", model, "-o", out)
@@ -104,6 +114,8 @@ def check_at_the_start(octet, folder):
         refused(octet, "must be", "quantize", model, "-o", name)
     refused(octet, "File name too long", "quantize", model, "-o", folder / ("v" * 300))
     write_npy(folder / "x.npy", "F32", (4, 4), [1.0] * 16)
+    refused(octet, "--bias 5: must be a .npy file", "gemm", folder / "x.npy", folder / "x.npy", "-o",
+            folder / "d.npy", "--bias", "5")
     # The codes' name fits, the scales' does not.
     refused(octet, "_scale_inv.npy: cannot be written: File name too long", "quantize",
             folder / "x.npy", "-o", folder / ("q" * 250 + ".npy"))

@@ -155,6 +155,26 @@ std::string safetensors(const std::string& header, const std::string& elements) 
   return out + header + elements;
 }
 
+// As many as large models have. (A parser that looks through all tensors for each needs minutes.)
+TEST_F(TensorFiles, AHeaderOfManyTensors) {
+  constexpr int kTensors = 200000;
+  std::string header = "{", elements(4 * kTensors, 'x');
+  for (int i = 0; i < kTensors; ++i) {
+    if (i > 0) header += ",";
+    header += R"("t)";
+    header += std::to_string(i);
+    header += R"(":{"dtype":"F32","shape":[1],"data_offsets":[)";
+    header += std::to_string(4 * i);
+    header += ",";
+    header += std::to_string(4 * i + 4);
+    header += "]}";
+  }
+  write("many.safetensors", safetensors(header + "}", elements));
+  const Safetensors file(at("many.safetensors"));
+  EXPECT_EQ(file.tensors().size(), std::size_t{kTensors});
+  EXPECT_EQ(file.at("t199999").bytes, 4);
+}
+
 TEST_F(TensorFiles, DamagedSafetensorsIsRefusedWithASentence) {
   const auto entry = [](const std::string& name, const std::string& rest) {
     return "\"" + name + "\":{" + rest + "}";
@@ -168,7 +188,13 @@ TEST_F(TensorFiles, DamagedSafetensorsIsRefusedWithASentence) {
       {std::string(8, '\xff') + "{}", "says its header has 18446744073709551615 bytes"},
       {safetensors("{}", "").substr(0, 9), "says its header has 2 bytes: the file has 1"},
       {safetensors("[]", ""), "not a JSON object"},
-      {safetensors(std::string(100000, '['), ""), "not a JSON object"},
+      {safetensors(std::string(100000, '['), ""), "its header nests deeper than 128 levels"},
+      {safetensors("{" +
+                       entry("a", four + ",\"x\":" + std::string(1000000, '[') +
+                                      std::string(1000000, ']')) +
+                       "}",
+                   "abcd"),
+       "its header nests deeper than 128 levels"},
       {safetensors("{\"\xff\":1}", ""), "not a JSON object"},
       {safetensors("{" + entry("a", four) + "," + entry("a", four) + "}", "abcd"),
        "tensor a: is in its header twice"},

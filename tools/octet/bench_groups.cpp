@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 namespace octet::tool {
 namespace {
@@ -39,6 +40,17 @@ std::vector<std::uint8_t> bytes_of(const std::vector<std::int64_t>& numbers) {
 
 }  // namespace
 
+namespace {
+
+// What the groups drawn have together.
+void must_be_rows(const GemmProblem& p, std::int64_t rows) {
+  if (rows <= INT32_MAX) return;
+  throw Error(OCTET_UNSUPPORTED, p.to_string() + ": its groups have " + std::to_string(rows) +
+                                     " rows together: must have fewer than 2^31");
+}
+
+}  // namespace
+
 std::vector<std::int64_t> group_sizes(const GemmProblem& p) {
   Seeded random(p.seed ^ 0x67726f757073u);
   const std::int64_t average = p.grouping == OCTET_K_GROUPED ? p.k : p.m;
@@ -52,7 +64,7 @@ std::vector<std::int64_t> group_sizes(const GemmProblem& p) {
   return sizes;
 }
 
-GroupLayout group_layout(const GemmProblem& p) {
+GroupLayout group_layout(const GemmProblem& p, bool with_metadata) {
   GroupLayout out;
   out.cols = out.real_k = p.k;
   if (p.grouping == OCTET_DENSE || p.grouping == OCTET_BATCHED) {
@@ -77,13 +89,17 @@ GroupLayout group_layout(const GemmProblem& p) {
   }
   switch (p.grouping) {
     case OCTET_CONTIGUOUS:
-      for (std::size_t g = 0; g < sizes.size(); ++g) {
-        const std::int64_t padded = round_up(sizes[g], p.alignment);
-        for (std::int64_t r = 0; r < padded; ++r) {
-          numbers.push_back(r < sizes[g] ? static_cast<std::int64_t>(g) : -1);
+      for (const std::int64_t size : sizes) out.rows += round_up(size, p.alignment);
+      must_be_rows(p, out.rows);
+      if (with_metadata) {
+        numbers.reserve(static_cast<std::size_t>(out.rows));
+        for (std::size_t g = 0; g < sizes.size(); ++g) {
+          const auto owned = static_cast<std::size_t>(sizes[g]),
+                     padded = static_cast<std::size_t>(round_up(sizes[g], p.alignment));
+          numbers.insert(numbers.end(), owned, static_cast<std::int64_t>(g));
+          numbers.insert(numbers.end(), padded - owned, -1);
         }
       }
-      out.rows = static_cast<std::int64_t>(numbers.size());
       break;
     case OCTET_OFFSETS:
       numbers.push_back(0);
@@ -102,6 +118,8 @@ GroupLayout group_layout(const GemmProblem& p) {
       break;
     default: break;
   }
+  if (p.grouping != OCTET_K_GROUPED) must_be_rows(p, out.rows);
+  if (!with_metadata) return out;
   out.metadata =
       p.index_type == OCTET_I64 ? bytes_of<std::int64_t>(numbers) : bytes_of<std::int32_t>(numbers);
   return out;

@@ -21,7 +21,8 @@ struct GroupLayout {
 // Rows (K-grouped: K) of each group: 0.7 to 1.3 of the average, drawn by the seed, or equal ones.
 std::vector<std::int64_t> group_sizes(const GemmProblem& problem);
 
-// Of a dense or batched problem: m rows a matrix, no metadata.
-GroupLayout group_layout(const GemmProblem& problem);
+// Of a dense or batched problem: m rows a matrix, no metadata. An index of each row is long: leave
+// it out where sizes are all that is wanted.
+GroupLayout group_layout(const GemmProblem& problem, bool with_metadata = true);
 
 }  // namespace octet::tool

@@ -52,9 +52,9 @@ octet_scale_matrix scales_at(char* base, const OperandExtent& x, octet_scale_lay
 
 }  // namespace
 
-OperandLayout layout_of(const GemmProblem& p) {
+OperandLayout layout_of(const GemmProblem& p, bool with_metadata) {
   OperandLayout layout;
-  layout.groups = group_layout(p);
+  layout.groups = group_layout(p, with_metadata);
   const std::int64_t rows = layout.groups.rows;
   // Groups share one A and D, but for masked ones; K-grouped ones A and B.
   const bool shared = p.grouping != OCTET_BATCHED && p.grouping != OCTET_MASKED;

@@ -30,7 +30,7 @@ inline constexpr std::int64_t kColdBytes = std::int64_t{256} << 20;
 inline constexpr int kFewestSets = 3;
 
 // Throws Error (OCTET_UNSUPPORTED) for groupings that there are no operands for.
-OperandLayout layout_of(const GemmProblem& problem);
+OperandLayout layout_of(const GemmProblem& problem, bool with_metadata = true);
 
 // Base of every operand's buffer.
 struct OperandBases {

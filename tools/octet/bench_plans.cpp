@@ -36,7 +36,8 @@ std::vector<ChosenPlan> choose_plans(const BenchOptions& options, const GemmProb
   }
   if (chosen.empty()) {
     throw Error(OCTET_UNSUPPORTED,
-                fmt::format("{}: none of its {} candidates is {}{} (`octet plan` says why)",
+                fmt::format("{}: none of its {} candidates is {}{} (`octet plan --json` lists "
+                            "them, and why other kernels are none)",
                             problem.to_string(), plans.size(), options.force,
                             options.force_split > 0 ? fmt::format(":{}", options.force_split)
                                                     : std::string()));

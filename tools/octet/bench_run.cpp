@@ -40,7 +40,7 @@ int bench_dry_run(const BenchOptions& options) {
   nlohmann::json report = nlohmann::json::array();
   for (const GemmProblem& problem : options.problems) {
     try {
-      const OperandLayout x = layout_of(problem);
+      const OperandLayout x = layout_of(problem, /*with_metadata=*/false);
       const double floor = floor_us(work_of(problem, x.groups), problem.in_type);
       const std::int64_t bytes =
           x.a.bytes + x.b.bytes + x.sfa.bytes + x.sfb.bytes + x.c.bytes + x.d.bytes + x.bias.bytes;

@@ -17,9 +17,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -270,7 +272,16 @@ std::string describe(const Backend& backend) {
 
 int run_demo(const DemoOptions& options) {
   const std::string folder = options.samples.empty() ? find_samples() : options.samples;
-  const Safetensors file(folder + "/" + kSampleFile);
+  const std::string sample = folder + "/" + kSampleFile;
+  std::error_code error;
+  if (!std::filesystem::exists(sample, error)) {
+    throw Error(
+        OCTET_INVALID_ARGUMENT,
+        fmt::format("--samples: there is no {}: must be the folder `samples` of the sources, "
+                    "or of an installation",
+                    sample));
+  }
+  const Safetensors file(sample);
   Backend backend;
   backend.device = find_device(options.backend, backend.why_cpu);
   const bool json = options.json;

@@ -51,7 +51,13 @@ struct Bias {
 Bias load_bias(const std::string& reference, const std::string& dtype, int64_t n) {
   Bias bias;
   if (reference.empty()) return bias;
-  TensorStore store(parse_reference(reference).path);
+  std::optional<TensorStore> opened;
+  try {
+    opened.emplace(parse_reference(reference).path);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("--bias {}", error.what()));
+  }
+  TensorStore& store = *opened;
   std::string name = parse_reference(reference).tensor;
   const Tensor& tensor = store.choose(name);
   const std::string where = label(store, name);

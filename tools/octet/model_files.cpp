@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "json_watch.h"
 #include "mapped_file.h"
 
 namespace octet::tool {
@@ -24,17 +25,23 @@ void copy_file(const std::string& from, const std::string& to) {
   out.commit();
 }
 
-void write_json(const nlohmann::ordered_json& json, const std::string& path) {
+template <typename Json>
+void write_json(const Json& json, const std::string& path) {
   OutputFile out(path);
   const std::string text = json.dump(2) + "\n";
   out.write_at(0, text.data(), static_cast<int64_t>(text.size()));
   out.commit();
 }
 
-nlohmann::ordered_json read_json(const std::string& path) {
+// Json: ordered_json keeps the order of names, and looks through all of an object for each.
+template <typename Json>
+Json read_json(const std::string& path) {
   const MappedFile file(path);
   const auto* text = reinterpret_cast<const char*>(file.data());
-  auto json = nlohmann::ordered_json::parse(text, text + file.size(), nullptr, false);
+  if (!json_is_shallow(text, text + file.size())) {
+    file.fail(fmt::format("nests deeper than {} levels", kDeepestJson));
+  }
+  auto json = Json::parse(text, text + file.size(), nullptr, false);
   if (json.is_discarded()) file.fail("is not JSON (which has neither NaN nor Infinity)");
   return json;
 }
@@ -69,8 +76,10 @@ nlohmann::json rewrite_model(
   const std::vector<std::string> shards = model.shards();
   // Before the work, not after it.
   std::error_code none;
-  if (fs::is_regular_file(in + "/config.json", none)) read_json(in + "/config.json");
+  if (fs::is_regular_file(in + "/config.json", none))
+    read_json<nlohmann::ordered_json>(in + "/config.json");
   OutputFolder folder(out);
+  model.check_all();
   for (const std::string& name : shards) shard(model.shard(name), folder.path() + "/" + name);
   nlohmann::json left_out = nlohmann::json::array();
   constexpr std::string_view kIndex = "model.safetensors.index.json";
@@ -85,7 +94,7 @@ nlohmann::json rewrite_model(
     if (!entry->is_regular_file(ignored) || is_safetensors(name)) {
       left_out.push_back(printable(name));
     } else if (name == "config.json") {
-      nlohmann::ordered_json json = read_json(entry->path().string());
+      auto json = read_json<nlohmann::ordered_json>(entry->path().string());
       config(json);
       write_json(json, to);
     } else {
@@ -96,7 +105,7 @@ nlohmann::json rewrite_model(
     throw std::runtime_error(fmt::format("{}: cannot be read: {}", printable(in), error.message()));
   }
   if (fs::exists(in + "/" + std::string(kIndex), error)) {
-    nlohmann::ordered_json index = read_json(in + "/" + std::string(kIndex));
+    auto index = read_json<nlohmann::json>(in + "/" + std::string(kIndex));
     index["metadata"]["total_size"] = done.bytes;
     index["weight_map"] = done.where;
     write_json(index, folder.path() + "/" + std::string(kIndex));

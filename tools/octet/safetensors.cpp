@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "json_watch.h"
+
 namespace octet::tool {
 namespace {
 
@@ -18,38 +20,27 @@ constexpr int64_t kLargestHeader = 100'000'000;  // the format's own limit
 
 [[noreturn]] void bad(const std::string& what) { throw std::runtime_error(what); }
 
-// Names in the outermost object and in each object of it. The parser by itself would keep the last
-// of two and say nothing.
-class NamesSeen {
- public:
-  void see(int depth, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
-    using Event = nlohmann::json::parse_event_t;
-    if (event == Event::object_start && depth == 1) inner_.clear();
-    if (event != Event::key || depth > 2) return;
-    const std::string name = value.get<std::string>();
-    if (depth == 1) outer_ = name;
-    if ((depth == 1 ? names_ : inner_).insert(name).second || !twice.empty()) return;
-    twice = fmt::format("tensor {}: ", printable(outer_)) +
-            (depth == 1 ? "is in its header twice"
-                        : fmt::format("has {} twice in the header", printable(name)));
-  }
-
-  std::string twice;  // the sentence about the first that stands there twice
-
- private:
-  std::string outer_;
-  std::set<std::string> names_, inner_;
-};
-
 nlohmann::json parse_header(const char* first, const char* last) {
-  NamesSeen names;
-  const auto look = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-    names.see(depth, event, value);
-    return true;
+  // Names in the outermost object and in each object of it.
+  std::set<std::string> names, inner;
+  std::string outer, twice;  // the sentence about the first that stands there twice
+  const auto object = [&](int level) {
+    if (level == 2) inner.clear();
   };
-  nlohmann::json json = nlohmann::json::parse(first, last, look, /*allow_exceptions=*/false);
+  const auto key = [&](int level, const std::string& name) {
+    if (level > 2) return;
+    if (level == 1) outer = name;
+    if ((level == 1 ? names : inner).insert(name).second || !twice.empty()) return;
+    twice = fmt::format("tensor {}: ", printable(outer)) +
+            (level == 1 ? "is in its header twice"
+                        : fmt::format("has {} twice in the header", printable(name)));
+  };
+  if (!json_is_shallow(first, last, object, key)) {
+    bad(fmt::format("its header nests deeper than {} levels", kDeepestJson));
+  }
+  nlohmann::json json = nlohmann::json::parse(first, last, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) bad("its header is not a JSON object");
-  if (!names.twice.empty()) bad(names.twice);
+  if (!twice.empty()) bad(twice);
   return json;
 }
 

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "inputs.h"
+#include "json_watch.h"
 
 namespace octet::tool {
 namespace {
@@ -26,6 +27,9 @@ constexpr int64_t kMostExtent = 2147483647;
 std::map<std::string, std::string> read_index(const std::string& path) {
   const MappedFile file(path);
   const auto* text = reinterpret_cast<const char*>(file.data());
+  if (!json_is_shallow(text, text + file.size())) {
+    file.fail(fmt::format("nests deeper than {} levels", kDeepestJson));
+  }
   const nlohmann::json json =
       nlohmann::json::parse(text, text + file.size(), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
@@ -134,6 +138,10 @@ std::vector<std::string> TensorStore::shards() const {
   std::vector<std::string> files;
   for (const auto& [file, opened] : shards_) files.push_back(file);
   return files;
+}
+
+void TensorStore::check_all() {
+  for (const auto& [name, file] : where_) shard(file).at(name);
 }
 
 const Safetensors& TensorStore::shard(const std::string& file) {

@@ -40,6 +40,8 @@ class TensorStore {
   // What the file that holds the tensor says in its metadata under `key`; empty if nothing.
   std::string metadata(const std::string& tensor, const std::string& key);
   // Files of a model, in order, and which of them each tensor is in.
+  // Throws where a shard lacks a tensor that the index names.
+  void check_all();
   std::vector<std::string> shards() const;
   const Safetensors& shard(const std::string& file);
 
