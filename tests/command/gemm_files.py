@@ -137,6 +137,10 @@ def check_refused(octet, fake, folder):
             ("bytes.npy: holds 8-bit integers: give --dtype-b e4m3", x, folder / "bytes.npy", "-o", d),
             ("there is no", x, folder / "bytes.npy", "-o", d, "--dtype-b", "e4m3"),
             ("which has no scales", x, x, "-o", d, "--sfa", "1"),
+            ("--sfb 1e999: must be a .npy file, a .safetensors file or a folder of a model (nor is it a decimal",
+             x, folder / "bytes.npy", "-o", d, "--dtype-b", "e4m3", "--sfb", "1e999"),
+            ("must have one of the shapes [4, 1], [1, 1], [1, 4], one value a row, or one value",
+             x, folder / "bytes.npy", "-o", d, "--dtype-b", "e4m3", "--sfb", folder / "short.npy"),
             ("one value for each of B's 4 rows", x, x, "-o", d, "--bias", folder / "bias.npy"),
             ("must end in .npy or .safetensors", x, x, "-o", folder / "d.txt"),
             ("cannot be opened", x, folder / "none.npy", "-o", d)]:

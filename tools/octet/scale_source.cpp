@@ -25,7 +25,12 @@ ScaleSource::ScaleSource(TensorStore& codes, const std::string& name, const std:
       tensor_ = &one_;
       label_ = option + " " + given;
     } else {
-      open(given);
+      try {
+        open(given);
+      } catch (const std::runtime_error& error_of_file) {
+        throw std::runtime_error(fmt::format("{} {} (nor is it a decimal number that FP32 holds)",
+                                             option, error_of_file.what()));
+      }
     }
     return;
   }

@@ -43,7 +43,8 @@ ScaleMap::ScaleMap(const Tensor& scales, int64_t lines, int64_t k, const ScaleHi
         k_stride_ = column ? rows : 1;
       }
       fits[column] = fits[column] || shape == want;
-      wanted += (wanted.empty() ? "" : ", ") + shape_text(want);
+      const std::string text = shape_text(want);
+      if (wanted.find(text) == std::string::npos) wanted += (wanted.empty() ? "" : ", ") + text;
     }
   }
   const bool several = !one && scales.bytes > 0;
