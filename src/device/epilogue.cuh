@@ -99,7 +99,7 @@ class Writer {
         const int m = col + (lane >> 2), n = row + 2 * (lane & 3);
         if (stored(m)) {
           if (is_zero(m)) low = high = 0;
-          uint16_t* d = static_cast<uint16_t*>(p.out.data) + d_offset + m * p.out.ld + n;
+          uint16_t* const d = element_at(m, n);
           if (n < p.n) *reinterpret_cast<uint32_t*>(d) = low;
           if (n + 8 < p.n) *reinterpret_cast<uint32_t*>(d + 8) = high;
         }

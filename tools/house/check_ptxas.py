@@ -35,8 +35,8 @@ def faults(text):
     return found
 
 
-# Low 12 bits of an instruction of sm_90: WGMMA of FP8 with both operands in shared memory, and the move from a vector to a
-# uniform register.
+# Low 12 bits of an instruction of sm_90: WGMMA of FP8 with both operands in shared memory, and the
+# move from a vector to a uniform register.
 QGMMA, R2UR, IN_BLOCK = 0x9F3, 0x2CA, 4
 
 

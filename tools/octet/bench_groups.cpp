@@ -38,10 +38,6 @@ std::vector<std::uint8_t> bytes_of(const std::vector<std::int64_t>& numbers) {
   return bytes;
 }
 
-}  // namespace
-
-namespace {
-
 // What the groups drawn have together.
 void must_be_rows(const GemmProblem& p, std::int64_t rows) {
   if (rows <= INT32_MAX) return;
