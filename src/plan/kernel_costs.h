@@ -1,7 +1,7 @@
 // What a K-block costs in each kernel, measured: the cost model's one table. Cycles of an H200's SM
-// under load, fitted with the constants of cost_model.cpp to 1,084 forced timings of 163 shapes, and
-// to 1,404 without a split K of 300 others (docs/performance-log.md, sixth state). What the tensor
-// cores of another device need beyond the H200's is added by the cost model.
+// under load, fitted with the constants of cost_model.cpp to 1,084 forced timings of 163 shapes,
+// and to 1,404 without a split K of 300 others (docs/performance-log.md, sixth state). What the
+// tensor cores of another device need beyond the H200's is added by the cost model.
 #pragma once
 
 #include <string_view>
