@@ -137,7 +137,7 @@ def check_refused(octet, fake, folder):
             ("bytes.npy: holds 8-bit integers: give --dtype-b e4m3", x, folder / "bytes.npy", "-o", d),
             ("there is no", x, folder / "bytes.npy", "-o", d, "--dtype-b", "e4m3"),
             ("which has no scales", x, x, "-o", d, "--sfa", "1"),
-            ("--sfb 1e999: must be a .npy file, a .safetensors file or a folder of a model (nor is it a decimal",
+            ("--sfb 1e999: must be at most 3.4028235e+38 in magnitude, the largest number of FP32",
              x, folder / "bytes.npy", "-o", d, "--dtype-b", "e4m3", "--sfb", "1e999"),
             ("must have one of the shapes [4, 1], [1, 1], [1, 4], one value a row, or one value",
              x, folder / "bytes.npy", "-o", d, "--dtype-b", "e4m3", "--sfb", folder / "short.npy"),

@@ -1,22 +1,57 @@
 // See option_parser.h.
 #include "option_parser.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <cmath>
-#include <exception>
+#include <cstdlib>
+#include <limits>
 #include <type_traits>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 namespace octet::tool {
 namespace {
 
-// CLI11's ranges let NaN through.
-std::string finite_number(const std::string& text) {
-  try {
-    if (std::isfinite(std::stod(text))) return {};
-  } catch (const std::exception&) {
+// CLI11 lets NaN and infinity through, and makes 0 of what is too small for the type.
+template <typename T>
+std::string number_of_type(const std::string& text) {
+  char* end = nullptr;
+  errno = 0;
+  const long double x = std::strtold(text.c_str(), &end);
+  if (text.empty() || *end != 0) return fmt::format("Value {} must be a number", text);
+  if (errno == 0 && !std::isfinite(x)) {
+    return fmt::format("Value {} must be a finite number", text);
   }
-  return "Value " + text + " must be a number";
+  using Limits = std::numeric_limits<T>;
+  if (std::fabs(x) > Limits::max()) {
+    return fmt::format("Value {} must be at most {:.4g} in magnitude", text, Limits::max());
+  }
+  if (static_cast<T>(x) == 0 && (x != 0 || errno != 0)) {
+    return fmt::format("Value {} must be 0 or at least {:.2g} in magnitude", text,
+                       Limits::denorm_min());
+  }
+  return {};
+}
+
+// CLI11's check, which --help shows, with a sentence that says what is wanted: CLI11's own says of
+// 1e2 that it is outside a range of whole numbers, and writes ranges of numbers in full.
+template <typename T, typename Fits>
+CLI::Validator says(CLI::Validator check, const Fits& fits, const std::string& want) {
+  check.operation([fits, want](std::string& text) {
+    T value{};
+    if (CLI::detail::lexical_cast(text, value) && fits(value)) return std::string();
+    return fmt::format("Value {} must be {}", text, want);
+  });
+  return check;
+}
+
+template <typename T>
+CLI::Validator in_range(T first, T last, const char* kind) {
+  return says<T>(
+      CLI::Range(first, last), [=](T value) { return first <= value && value <= last; },
+      fmt::format("{} from {} to {}", kind, first, last));
 }
 
 // What a script's unset variable gives: no file, no name, and not "nothing was asked for".
@@ -47,27 +82,27 @@ AddedOption AddedOption::one_of(std::initializer_list<const char*> values) {
 }
 
 AddedOption AddedOption::one_of(std::initializer_list<int> values) {
-  option_->check(CLI::IsMember(std::vector<int>(values)));
+  const std::vector<int> all(values);
+  option_->check(says<int>(
+      CLI::IsMember(all),
+      [all](int value) { return std::find(all.begin(), all.end(), value) != all.end(); },
+      fmt::format("one of {}", fmt::join(all, ", "))));
   return *this;
 }
 
 AddedOption AddedOption::between(int first, int last) {
-  option_->check(CLI::Range(first, last));
+  option_->check(in_range(first, last, "a whole number"));
   return *this;
 }
 
 AddedOption AddedOption::between(double first, double last) {
-  option_->check(CLI::Range(first, last));
-  return *this;
-}
-
-AddedOption AddedOption::finite() {
-  option_->check(finite_number);
+  option_->check(in_range(first, last, "a number"));
   return *this;
 }
 
 AddedOption AddedOption::not_negative() {
-  option_->check(CLI::NonNegativeNumber);
+  option_->check(says<double>(
+      CLI::NonNegativeNumber, [](double value) { return value >= 0; }, "0 or more"));
   return *this;
 }
 
@@ -85,6 +120,7 @@ template <typename T>
 AddedOption Subcommand::add(const std::string& name, T& value, const std::string& what) {
   CLI::Option* const option = app_->add_option(name, value, what);
   if constexpr (!std::is_arithmetic_v<T>) option->check(not_empty);
+  if constexpr (std::is_floating_point_v<T>) option->check(number_of_type<T>);
   return AddedOption(*option);
 }
 template AddedOption Subcommand::add(const std::string&, std::string&, const std::string&);

@@ -26,7 +26,6 @@ class AddedOption {
   AddedOption one_of(std::initializer_list<int> values);
   AddedOption between(int first, int last);
   AddedOption between(double first, double last);
-  AddedOption finite();
   AddedOption not_negative();
   AddedOption excludes(const AddedOption& other);
 
@@ -41,7 +40,7 @@ class Subcommand {
   Subcommand(CLI::App& app, const std::string& name, const std::string& what);
 
   // `name` without dashes is a place on the command line. `value` is as it was unless the user
-  // gives it, and outlives the parser.
+  // gives it, and outlives the parser. A number must be finite, and no smaller than its type holds.
   template <typename T>  // std::string, int, double, float, std::vector<std::string>
   AddedOption add(const std::string& name, T& value, const std::string& what);
   // True when given; "!--name": false.

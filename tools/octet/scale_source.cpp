@@ -2,13 +2,40 @@
 #include "scale_source.h"
 
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <stdexcept>
 #include <system_error>
 
 #include <fmt/format.h>
 
 namespace octet::tool {
+namespace {
+
+// The number that `given` is, or nothing where it is none. Throws where FP32 does not hold it.
+std::optional<float> parse_scale(const std::string& given, const std::string& option) {
+  const bool plus = given.size() > 1 && given[0] == '+' && given[1] != '-';
+  const char* const last = given.data() + given.size();
+  float number = 0;
+  const auto [end, error] = std::from_chars(given.data() + (plus ? 1 : 0), last, number);
+  if (end != last || error == std::errc::invalid_argument) return std::nullopt;
+  if (error == std::errc{}) {
+    if (std::isfinite(number)) return number;
+    throw std::runtime_error(fmt::format("{} {}: must be finite, as a scale is", option, given));
+  }
+  using Limits = std::numeric_limits<float>;
+  throw std::runtime_error(
+      std::fabs(std::strtod(given.c_str(), nullptr)) > 1
+          ? fmt::format("{} {}: must be at most {} in magnitude, the largest number of FP32",
+                        option, given, Limits::max())
+          : fmt::format("{} {}: must be 0 or at least {:.2g} in magnitude, the smallest number of "
+                        "FP32",
+                        option, given, Limits::denorm_min()));
+}
+
+}  // namespace
 
 std::string default_scales_file(const std::string& codes) {
   return codes.substr(0, codes.size() - std::string_view(".npy").size()) + "_scale_inv.npy";
@@ -18,9 +45,8 @@ ScaleSource::ScaleSource(TensorStore& codes, const std::string& name, const std:
                          const std::string& option) {
   known_ = parse_known(codes.metadata(name, quantization_key(name)));
   if (!given.empty()) {
-    const char* const last = given.data() + given.size();
-    const auto [end, error] = std::from_chars(given.data(), last, number_);
-    if (error == std::errc{} && end == last) {
+    if (const auto number = parse_scale(given, option)) {
+      number_ = *number;
       one_ = {"F32", {}, reinterpret_cast<const std::byte*>(&number_), sizeof number_};
       tensor_ = &one_;
       label_ = option + " " + given;
@@ -28,8 +54,8 @@ ScaleSource::ScaleSource(TensorStore& codes, const std::string& name, const std:
       try {
         open(given);
       } catch (const std::runtime_error& error_of_file) {
-        throw std::runtime_error(fmt::format("{} {} (nor is it a decimal number that FP32 holds)",
-                                             option, error_of_file.what()));
+        throw std::runtime_error(
+            fmt::format("{} {} (nor is it a decimal number)", option, error_of_file.what()));
       }
     }
     return;

@@ -165,9 +165,7 @@ Command add_tune(CLI::App& app) {
       .shows_default();
   tune.add("--from", request->from, "measure nothing: take the CSV of `octet bench --candidates`");
   tune.add("--csv", options.csv, "write the measurements here, row by row");
-  tune.add("--seconds", options.seconds, "begin no further problem after so many")
-      .finite()
-      .not_negative();
+  tune.add("--seconds", options.seconds, "begin no further problem after so many").not_negative();
   tune.flag("--json", options.json, "print JSON");
   tune.flag("--dry-run", request->dry_run, "say what would be measured; writes no file");
   tune.footer(
