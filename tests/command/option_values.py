@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Numbers on the command line: what is none, or none that its type holds, is refused in a sentence that
-says what is wanted.
+says what is wanted; and nothing is printed before a refusal.
 
     option_values.py OCTET
 
@@ -65,5 +65,18 @@ def check_scales(octet, folder):
         out.unlink()
 
 
+def check_nothing_before_a_refusal(octet, _):
+    """Of a dry run too: no head of a table, no bracket."""
+    many = "contiguous_g65535m1048576n0k1000"
+    for command in ("bench", "tune"):
+        for more in ([], ["--json"]):
+            result = run(octet, command, many, many, "--dry-run", *more)
+            check(result.returncode == 2 and result.stdout == "" and
+                  result.stderr.count("must have fewer than 2^31") == 2, f"{command} {more}", result)
+            result = run(octet, command, many, "dense_m1n1k1", "--dry-run", *more)
+            check(result.returncode == 2 and result.stdout.count("dense_m1n1k1") >= 1 and
+                  many not in result.stdout, f"{command} {more}, one of two", result)
+
+
 if __name__ == "__main__":
-    sys.exit(run_parts(check_options, check_scales))
+    sys.exit(run_parts(check_options, check_scales, check_nothing_before_a_refusal))

@@ -32,10 +32,8 @@ int bench_dry_run(const BenchOptions& options) {
     complain("octet: there is no usable device: planned for h200\n");
   }
   if (options.table) tell_unused(*options.table, options.table_file, device.value());
-  if (!options.json) {
-    fmt::print("{:<32} {:>9} {:>5} {:>9} {:>9}  {}\n", "problem", "floor us", "sets", "MB a set",
-               "launches", "plan");
-  }
+  // Printed when all is planned: what is refused is said first, and alone if that is all.
+  std::string table;
   int refused = 0;
   nlohmann::json report = nlohmann::json::array();
   for (const GemmProblem& problem : options.problems) {
@@ -55,15 +53,20 @@ int bench_dry_run(const BenchOptions& options) {
                             {"plan", chosen.plan.to_string()}});
           continue;
         }
-        fmt::print("{:<32} {:>9.2f} {:>5} {:>9.2f} {:>9}  {}\n", problem.to_string(), floor, x.sets,
-                   static_cast<double>(bytes) * 1e-6, launches, kernel_and_split(chosen.plan));
+        table += fmt::format("{:<32} {:>9.2f} {:>5} {:>9.2f} {:>9}  {}\n", problem.to_string(),
+                             floor, x.sets, static_cast<double>(bytes) * 1e-6, launches,
+                             kernel_and_split(chosen.plan));
       }
     } catch (const Error& error) {
       ++refused;
       complain("octet: {}\n", error.what());
     }
   }
-  if (options.json) fmt::print("{}\n", json_text(report));
+  if (!report.empty()) fmt::print("{}\n", json_text(report));
+  if (!table.empty()) {
+    fmt::print("{:<32} {:>9} {:>5} {:>9} {:>9}  {}\n{}", "problem", "floor us", "sets", "MB a set",
+               "launches", "plan", table);
+  }
   return refused > 0 ? kBadInput : kRight;
 }
 
