@@ -19,6 +19,16 @@ from files_support import (Numbers, check, finish, refused, run, succeed, write_
 
 SHIM = SAMPLES = CANDIDATES = ""
 
+LONG = "12345678901234567890123"
+# JSON of which a document holds one name of two, or a float for an integer.
+UNKEPT = {
+    '{"a": 1, "a": 1}': '"a" twice in one object: must have it once',
+    '{"a": [1, {"b": {"c": 1, "d": {"c": 2}, "c": 2}}]}': '"c" twice in one object: must have it once',
+    '{"a": %s}' % LONG: f"the integer {LONG}: must be from -9223372036854775808 to 18446744073709551615",
+    '{"a": [{}, -9223372036854775809]}': "the integer -9223372036854775809: must be from",
+    '{"a": 18446744073709551616}': "the integer 18446744073709551616: must be from",
+}
+
 
 def refusing(octet, settings, *arguments):
     environment = dict(os.environ, LD_PRELOAD=SHIM,
@@ -99,16 +109,27 @@ def check_at_the_start(octet, folder):
     for content in (deep, '{"a":' + "[" * 1000000 + "]" * 1000000 + "}"):
         (model / "config.json").write_text(content)
         refused(octet, "config.json: nests deeper than 128 levels", "quantize", model, "-o", out)
+    # What a document would lose.
+    for content, says in UNKEPT.items():
+        (model / "config.json").write_text(content)
+        refused(octet, f"config.json: has {says}", "quantize", model, "-o", out)
     (model / "config.json").unlink()
     index = model / "model.safetensors.index.json"
     index.write_text('{"metadata": {"x": %s}, "weight_map": {"l.weight": "model.safetensors"}}' % deep)
     refused(octet, "index.json: nests deeper than 128 levels", "quantize", model, "-o", out)
+    for content, says in UNKEPT.items():
+        index.write_text('{"metadata": {"x": %s}, "weight_map": {"l.weight": "model.safetensors"}}' % content)
+        refused(octet, f"index.json: has {says}", "quantize", model, "-o", out)
+    index.write_text('{"weight_map": {"l.weight": "model.safetensors", "l.weight": "other.safetensors"}}')
+    refused(octet, 'index.json: has "l.weight" twice in one object: must have it once', "quantize", model,
+            "-o", out)
     # What a shard has lost stays named.
     index.write_text('{"weight_map": {"l.weight": "model.safetensors", "m.weight": "model.safetensors"}}')
     refused(octet, "model.safetensors: has no tensor m.weight", "quantize", model, "-o", out)
     for metadata in ("[]", "1", '"x"'):
         index.write_text('{"metadata": %s, "weight_map": {"l.weight": "model.safetensors"}}' % metadata)
-        refused(octet, "index.json: its metadata must be an object", "quantize", model, "-o", out)
+        refused(octet, f"index.json: has the metadata {metadata}: must be an object", "quantize", model,
+                "-o", out)
     index.unlink()
     for name in (".", folder / "x" / ".."):
         refused(octet, "must be", "quantize", model, "-o", name)

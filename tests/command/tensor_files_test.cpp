@@ -17,6 +17,7 @@
 
 #include <gtest/gtest.h>
 
+#include "json_watch.h"
 #include "npy.h"
 #include "octet/octet.hpp"
 #include "output_file.h"
@@ -232,6 +233,28 @@ TEST_F(TensorFiles, DamagedSafetensorsIsRefusedWithASentence) {
     EXPECT_NE(said.find(c.says), std::string::npos) << said << "\nwanted: " << c.says;
     EXPECT_EQ(said.find('\n'), std::string::npos) << said;
   }
+}
+
+// config.json and the index of a model, which are written again.
+TEST_F(TensorFiles, JsonOfWhichADocumentHoldsAllHasNoFault) {
+  const auto fault = [](const std::string& text) {
+    return json_fault(text.data(), text.data() + text.size());
+  };
+  for (const std::string text :
+       {R"({"a":{"a":1,"b":[{"a":1},{"a":1}]},"b":{"a":1}})",
+        R"([-9223372036854775808,18446744073709551615,1e300,1.00000000000000000000001,-0.5E-30])",
+        R"({"":"12345678901234567890123"})", "not JSON", ""}) {
+    EXPECT_EQ(fault(text), "") << text;
+  }
+  EXPECT_EQ(fault(R"({"a":1,"b":{"a":1},"a":2,"b":3})"),
+            R"(has "a" twice in one object: must have it once)");
+  EXPECT_EQ(fault(R"([{"x\ny":1,"x\u000ay":18446744073709551616}])"),
+            R"(has "x?y" twice in one object: must have it once)");
+  EXPECT_EQ(fault("[18446744073709551616,{}]"),
+            "has the integer 18446744073709551616: must be from -9223372036854775808 to "
+            "18446744073709551615");
+  EXPECT_EQ(fault(std::string(128, '[') + std::string(128, ']')), "");
+  EXPECT_EQ(fault(std::string(129, '[')), "nests deeper than 128 levels");
 }
 
 TEST_F(TensorFiles, WhatIsWrittenIsRead) {

@@ -38,8 +38,8 @@ template <typename Json>
 Json read_json(const std::string& path) {
   const MappedFile file(path);
   const auto* text = reinterpret_cast<const char*>(file.data());
-  if (!json_is_shallow(text, text + file.size())) {
-    file.fail(fmt::format("nests deeper than {} levels", kDeepestJson));
+  if (const std::string fault = json_fault(text, text + file.size()); !fault.empty()) {
+    file.fail(fault);
   }
   auto json = Json::parse(text, text + file.size(), nullptr, false);
   if (json.is_discarded()) file.fail("is not JSON (which has neither NaN nor Infinity)");

@@ -24,10 +24,11 @@ nlohmann::json parse_header(const char* first, const char* last) {
   // Names in the outermost object and in each object of it.
   std::set<std::string> names, inner;
   std::string outer, twice;  // the sentence about the first that stands there twice
-  const auto object = [&](int level) {
+  JsonSeen seen;
+  seen.object = [&](int level) {
     if (level == 2) inner.clear();
   };
-  const auto key = [&](int level, const std::string& name) {
+  seen.key = [&](int level, const std::string& name) {
     if (level > 2) return;
     if (level == 1) outer = name;
     if ((level == 1 ? names : inner).insert(name).second || !twice.empty()) return;
@@ -35,7 +36,7 @@ nlohmann::json parse_header(const char* first, const char* last) {
             (level == 1 ? "is in its header twice"
                         : fmt::format("has {} twice in the header", printable(name)));
   };
-  if (!json_is_shallow(first, last, object, key)) {
+  if (!json_is_shallow(first, last, seen)) {
     bad(fmt::format("its header nests deeper than {} levels", kDeepestJson));
   }
   nlohmann::json json = nlohmann::json::parse(first, last, nullptr, /*allow_exceptions=*/false);

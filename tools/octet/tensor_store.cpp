@@ -27,8 +27,8 @@ constexpr int64_t kMostExtent = 2147483647;
 std::map<std::string, std::string> read_index(const std::string& path) {
   const MappedFile file(path);
   const auto* text = reinterpret_cast<const char*>(file.data());
-  if (!json_is_shallow(text, text + file.size())) {
-    file.fail(fmt::format("nests deeper than {} levels", kDeepestJson));
+  if (const std::string fault = json_fault(text, text + file.size()); !fault.empty()) {
+    file.fail(fault);
   }
   const nlohmann::json json =
       nlohmann::json::parse(text, text + file.size(), nullptr, /*allow_exceptions=*/false);
@@ -36,7 +36,8 @@ std::map<std::string, std::string> read_index(const std::string& path) {
     file.fail("must be a JSON object with a weight_map");
   }
   if (json.contains("metadata") && !json["metadata"].is_object() && !json["metadata"].is_null()) {
-    file.fail("its metadata must be an object");
+    file.fail(
+        fmt::format("has the metadata {}: must be an object", printable(json["metadata"].dump())));
   }
   std::map<std::string, std::string> where;
   for (const auto& [name, entry] : json["weight_map"].items()) {
