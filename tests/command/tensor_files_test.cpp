@@ -109,6 +109,8 @@ TEST_F(TensorFiles, DamagedNpyIsRefusedWithASentence) {
     return "{'descr': " + descr + ", 'fortran_order': " + order + ", 'shape': " + shape + ", }";
   };
   const std::string good = npy(header("'<f4'", "False", "(1,)"), "abcd");
+  std::string many;
+  for (int i = 0; i < 65; ++i) many += "1,";
   const struct {
     std::string bytes, says;
   } kCases[] = {
@@ -124,10 +126,17 @@ TEST_F(TensorFiles, DamagedNpyIsRefusedWithASentence) {
       {npy(header("'|O'", "False", "(1,)"), "abcd"), "holds Python objects"},
       {npy(header("[('x', '<f4')]", "False", "(1,)"), "abcd"), "holds records"},
       {npy(header("'<f8'", "False", "(1,)"), "abcdefgh"), "has dtype \"<f8\": must be float32"},
-      {npy(header("'<f4'", "False", "(-1,)"), ""), "absurd extent"},
-      {npy(header("'<f4'", "False", "(99999999999999999999,)"), ""), "absurd extent"},
-      {npy(header("'<f4'", "False", "(4611686018427387904, 2)"), ""), "is absurdly large"},
-      {npy(header("'<f4'", "False", "(" + std::string(200, '1') + ")"), ""), "absurd extent"},
+      {npy(header("'<f4'", "False", "(-1,)"), ""),
+       "has the extent -1 in its shape: must be from 0 to 9223372036854775807"},
+      {npy(header("'<f4'", "False", "(99999999999999999999,)"), ""),
+       "has the extent 99999999999999999999 in its shape: must be"},
+      {npy(header("'<f4'", "False", "(4611686018427387904, 2)"), ""),
+       "has shape [4611686018427387904, 2] of <f4: must have fewer than 2^63 bytes"},
+      {npy(header("'<f4'", "False", "(" + std::string(200, '1') + ")"), ""),
+       "has the extent " + std::string(200, '1') + " in its shape: must be"},
+      {npy(header("'<f4'", "False", "(" + std::string(800, '1') + ")"), ""), "111... in its shape"},
+      {npy(header("'<f4'", "False", "(" + many + ")"), "abcd"),
+       "has more than 64 dimensions: must have at most 64"},
       {npy(header("'<f4'", "Maybe", "(1,)"), "abcd"), "makes no sense at character"},
       {npy(header("'<f4'", "False", "(1"), "abcd"), "makes no sense at character"},
       {npy("{'descr': '<f4'}", "abcd"), "lacks descr, fortran_order or shape"},
@@ -205,26 +214,58 @@ TEST_F(TensorFiles, DamagedSafetensorsIsRefusedWithASentence) {
                        entry("b", R"("dtype":"U8","shape":[2],"data_offsets":[3,5])") + "}",
                    "abcde"),
        "tensor b: shares bytes with tensor a"},
-      {safetensors("{" + entry("a", four) + "}", "abc"), "tensor a: has offsets outside the file"},
+      {safetensors("{" + entry("a", four) + "}", "abc"),
+       "tensor a: has data_offsets [0,4]: must be whole numbers from 0 to 3, in order"},
+      {safetensors("{" + entry("a", R"("dtype":"F32","shape":[1],"data_offsets":[-4,0])") + "}",
+                   "abcd"),
+       "tensor a: has data_offsets [-4,0]: must be whole numbers"},
+      {safetensors("{" + entry("a", R"("dtype":"F32","shape":[1],"data_offsets":[0,"4"])") + "}",
+                   "abcd"),
+       "tensor a: has data_offsets [0,\"4\"]: must be whole numbers"},
       {safetensors("{" + entry("a", R"("dtype":"F32","shape":[1],"data_offsets":[4,0])") + "}",
                    "abcd"),
-       "tensor a: has offsets outside the file"},
+       "tensor a: has data_offsets [4,0]: must be whole numbers from 0 to 4, in order"},
       {safetensors("{" + entry("a", R"("dtype":"F32","shape":[2],"data_offsets":[0,4])") + "}",
                    "abcd"),
-       "tensor a: has offsets that do not agree with its shape"},
+       "tensor a: has data_offsets [0,4], 4 bytes: its shape [2] of F32 needs 8"},
       {safetensors("{" + entry("a", R"("dtype":"F4","shape":[2],"data_offsets":[0,4])") + "}",
                    "abcd"),
-       "tensor a: has a dtype that is not known"},
+       "tensor a: has dtype F4: must be one of F32, BF16, F16, F8_E4M3, "},
       {safetensors("{" + entry("a", R"("dtype":"F32","shape":[9e99],"data_offsets":[0,4])") + "}",
                    "abcd"),
-       "tensor a: has an extent that is not a whole number"},
+       "tensor a: has the extent 9e+99 in its shape: must be a whole number from 0 to "
+       "9223372036854775807"},
+      {safetensors("{" +
+                       entry("a", R"("dtype":"U8","shape":[9223372036854775808],)"
+                                  R"("data_offsets":[0,4])") +
+                       "}",
+                   "abcd"),
+       "tensor a: has the extent 9223372036854775808 in its shape: must be"},
+      {safetensors("{" + entry("a", R"("dtype":"U8","shape":[-1],"data_offsets":[0,4])") + "}",
+                   "abcd"),
+       "tensor a: has the extent -1 in its shape: must be"},
       {safetensors(
            "{" +
                entry("a", R"("dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,4])") +
                "}",
            "abcd"),
-       "tensor a: is absurdly large"},
-      {safetensors("{" + entry("a\\nb", "") + "}", ""), "tensor a?b: needs dtype, shape"},
+       "tensor a: has shape [4611686018427387904,4] of F32: must have fewer than 2^63 bytes"},
+      {safetensors("{" + entry("a\\nb", "") + "}", ""),
+       "tensor a?b: is {} in the header: must have dtype, shape and two data_offsets"},
+      {safetensors("{\"__metadata__\":5}", ""), "has the __metadata__ 5: must be an object"},
+      // Bytes that are no tensor's: behind all of them, between them, before them.
+      {safetensors("{" + entry("a", four) + "}", "abcdefg"),
+       "has 3 bytes behind tensor a, the last: must end there"},
+      {safetensors("{" + entry("a", four) + "," +
+                       entry("b", R"("dtype":"U8","shape":[2],"data_offsets":[6,8])") + "}",
+                   "abcdefgh"),
+       "has 2 bytes between tensor a and tensor b: must have none there"},
+      {safetensors("{" + entry("b", R"("dtype":"U8","shape":[2],"data_offsets":[1,3])") + "}",
+                   "abc"),
+       "has 1 bytes between its header and tensor b: must have none there"},
+      {safetensors("{" + entry("a", R"("dtype":"U8","shape":[0],"data_offsets":[1,1])") + "}", "a"),
+       "has 1 bytes behind its header: must end there"},
+      {safetensors("{}", "a"), "has 1 bytes behind its header: must end there"},
   };
   for (const auto& c : kCases) {
     const std::string path = write("bad.safetensors", c.bytes);

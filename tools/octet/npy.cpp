@@ -99,13 +99,17 @@ class HeaderParser {
       const char* const last = text_.data() + text_.size();
       const auto [end, error] = std::from_chars(text_.data() + at_, last, value);
       if (error == std::errc::result_out_of_range || (error == std::errc{} && value < 0)) {
-        bad("has an absurd extent in its shape");
+        const auto length = static_cast<std::size_t>(end - text_.data()) - at_;
+        bad(fmt::format("has the extent {} in its shape: must be from 0 to {}",
+                        printable(text_.substr(at_, length)), INT64_MAX));
       }
       if (error != std::errc{}) broken();
       at_ = static_cast<std::size_t>(end - text_.data());
       take('L');  // as Python 2 wrote it
       values.push_back(value);
-      if (values.size() > kMostDimensions) bad("has an absurd number of dimensions");
+      if (values.size() > kMostDimensions) {
+        bad(fmt::format("has more than {0} dimensions: must have at most {0}", kMostDimensions));
+      }
       if (!take(',') && peek() != ')') broken();
     }
     return values;
@@ -164,7 +168,10 @@ Tensor parse_npy(const std::byte* data, int64_t signed_size) {
   if (header.fortran_order) bad("is in Fortran order: save numpy.ascontiguousarray() of it");
   int64_t bytes = dtype_bytes(tensor.dtype);
   for (const int64_t extent : header.shape) {
-    if (__builtin_mul_overflow(bytes, extent, &bytes)) bad("is absurdly large");
+    if (__builtin_mul_overflow(bytes, extent, &bytes)) {
+      bad(fmt::format("has shape {} of {}: must have fewer than 2^63 bytes",
+                      shape_text(tensor.shape), header.descr));
+    }
   }
   const auto there = static_cast<int64_t>(size - start - length);
   if (there != bytes) {

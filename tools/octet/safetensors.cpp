@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kLargestHeader = 100'000'000;  // the format's own limit
 
 [[noreturn]] void bad(const std::string& what) { throw std::runtime_error(what); }
+std::string shown(const nlohmann::json& json) { return printable(json.dump()); }
 
 nlohmann::json parse_header(const char* first, const char* last) {
   // Names in the outermost object and in each object of it.
@@ -50,48 +51,72 @@ Tensor parse_tensor(const nlohmann::json& entry, const std::byte* payload, int64
   if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() ||
       !entry.contains("shape") || !entry["shape"].is_array() || !entry.contains("data_offsets") ||
       !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2) {
-    bad("needs dtype, shape and two data_offsets");
+    bad(fmt::format("is {} in the header: must have dtype, shape and two data_offsets",
+                    shown(entry)));
   }
   Tensor tensor;
   tensor.dtype = entry["dtype"].get<std::string>();
   int64_t bytes = dtype_bytes(tensor.dtype);
-  if (bytes == 0) bad("has a dtype that is not known");
+  if (bytes == 0) {
+    bad(fmt::format("has dtype {}: must be one of {}", printable(tensor.dtype), dtype_names()));
+  }
   for (const auto& extent : entry["shape"]) {
-    if (!extent.is_number_unsigned()) bad("has an extent that is not a whole number of 0 or more");
-    const uint64_t n = extent.get<uint64_t>();
-    if (n > static_cast<uint64_t>(INT64_MAX)) bad("has an absurd extent");
-    if (__builtin_mul_overflow(bytes, static_cast<int64_t>(n), &bytes)) bad("is absurdly large");
-    tensor.shape.push_back(static_cast<int64_t>(n));
+    if (!extent.is_number_unsigned() || extent.get<uint64_t>() > uint64_t{INT64_MAX}) {
+      bad(fmt::format("has the extent {} in its shape: must be a whole number from 0 to {}",
+                      shown(extent), INT64_MAX));
+    }
+    const auto n = static_cast<int64_t>(extent.get<uint64_t>());
+    if (__builtin_mul_overflow(bytes, n, &bytes)) {
+      bad(fmt::format("has shape {} of {}: must have fewer than 2^63 bytes", shown(entry["shape"]),
+                      tensor.dtype));
+    }
+    tensor.shape.push_back(n);
   }
   const auto& offsets = entry["data_offsets"];
-  if (!offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned()) {
-    bad("has offsets that are not whole numbers of 0 or more");
+  uint64_t first = 1, last = 0;
+  if (offsets[0].is_number_unsigned() && offsets[1].is_number_unsigned()) {
+    first = offsets[0].get<uint64_t>();
+    last = offsets[1].get<uint64_t>();
   }
-  const uint64_t first = offsets[0].get<uint64_t>();
-  const uint64_t last = offsets[1].get<uint64_t>();
   if (first > last || last > static_cast<uint64_t>(payload_bytes)) {
-    bad("has offsets outside the file");
+    bad(
+        fmt::format("has data_offsets {}: must be whole numbers from 0 to {}, in order: so many "
+                    "bytes are behind the header",
+                    shown(offsets), payload_bytes));
   }
   if (last - first != static_cast<uint64_t>(bytes)) {
-    bad("has offsets that do not agree with its shape");
+    bad(fmt::format("has data_offsets {}, {} bytes: its shape {} of {} needs {}", shown(offsets),
+                    last - first, shown(entry["shape"]), tensor.dtype, bytes));
   }
   tensor.data = payload + first;
   tensor.bytes = bytes;
   return tensor;
 }
 
-void refuse_overlaps(const std::map<std::string, Tensor>& tensors) {
+// The format wants every byte behind the header to be one tensor's: whoever sees others sees
+// another file in this one, or the end of a file that was written over.
+void check_places(const std::map<std::string, Tensor>& tensors, const std::byte* payload,
+                  int64_t payload_bytes) {
   std::vector<std::pair<const std::byte*, const std::string*>> starts;
   for (const auto& [name, tensor] : tensors) {
     if (tensor.bytes > 0) starts.emplace_back(tensor.data, &name);
   }
   std::sort(starts.begin(), starts.end());
-  for (std::size_t i = 1; i < starts.size(); ++i) {
-    const Tensor& before = tensors.at(*starts[i - 1].second);
-    if (before.data + before.bytes > starts[i].first) {
-      bad(fmt::format("tensor {}: shares bytes with tensor {}", printable(*starts[i].second),
-                      printable(*starts[i - 1].second)));
+  const std::byte* end = payload;
+  std::string before = "its header";
+  for (const auto& [start, name] : starts) {
+    const std::string tensor = "tensor " + printable(*name);
+    if (start < end) bad(fmt::format("{}: shares bytes with {}", tensor, before));
+    if (start > end) {
+      bad(fmt::format("has {} bytes between {} and {}: must have none there", start - end, before,
+                      tensor));
     }
+    end = start + tensors.at(*name).bytes;
+    before = tensor;
+  }
+  if (const auto left = payload + payload_bytes - end; left > 0) {
+    bad(fmt::format("has {} bytes behind {}{}: must end there", left, before,
+                    starts.empty() ? "" : ", the last"));
   }
 }
 
@@ -112,7 +137,9 @@ SafetensorsContent parse_safetensors(const std::byte* data, int64_t size) {
   SafetensorsContent content;
   for (const auto& [name, entry] : json.items()) {
     if (name == "__metadata__") {
-      if (!entry.is_object()) bad("__metadata__ is not an object");
+      if (!entry.is_object()) {
+        bad(fmt::format("has the __metadata__ {}: must be an object", shown(entry)));
+      }
       for (const auto& [key, value] : entry.items()) {
         if (value.is_string()) content.metadata[key] = value.get<std::string>();
       }
@@ -124,7 +151,7 @@ SafetensorsContent parse_safetensors(const std::byte* data, int64_t size) {
       bad(fmt::format("tensor {}: {}", printable(name), error.what()));
     }
   }
-  refuse_overlaps(content.tensors);
+  check_places(content.tensors, data + start, size - start);
   return content;
 }
 

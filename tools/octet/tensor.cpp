@@ -70,6 +70,12 @@ int64_t dtype_bytes(std::string_view dtype) {
   return 0;
 }
 
+std::string dtype_names() {
+  std::string names;
+  for (const Type& type : kTypes) names += (names.empty() ? "" : ", ") + std::string(type.name);
+  return names;
+}
+
 octet_type dtype_to_octet(std::string_view dtype) {
   for (const Type& type : kTypes) {
     if (type.name == dtype) return type.type;

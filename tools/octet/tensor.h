@@ -22,6 +22,9 @@ struct Tensor {
 // Bytes of one element; 0 if there is no such type.
 int64_t dtype_bytes(std::string_view dtype);
 
+// "F32, BF16, ..."
+std::string dtype_names();
+
 // The library's name of a type; OCTET_NONE for those it has no use for.
 octet_type dtype_to_octet(std::string_view dtype);
 // And back; for E4M3, UE8M0, BF16, F16 and F32.
