@@ -43,6 +43,12 @@ This page is printed by `octet_limits_doc` from the table that the library itsel
 | quantisation | FP32, BF16, FP16; 1x128, 128x128; both axes; transposed; FP32, power-of-two and UE8M0 scales; any edge | scales written to one place (stride 0; reading them so is fine); codes longer than K rounded up to 128 |
 )";
 
+constexpr const char* kOfTheCommand = R"(
+## The command: files and benchmarks
+
+Said behind the file's name (`octet: x.npy: is empty`), with exit code 2. What options want, `octet COMMAND --help` says.
+)";
+
 const char* code_word(octet_code code) {
   switch (code) {
     case OCTET_INVALID_ARGUMENT: return "invalid argument";
@@ -54,6 +60,118 @@ const char* code_word(octet_code code) {
     case OCTET_INTERNAL: return "internal fault";
     default: return "other";
   }
+}
+
+// What the command refuses of files, and of benchmarks; behind the name of what it is said of, with
+// exit code 2. tests/docs/check_limits.py compares these with the command's sources.
+struct CommandRow {
+  const char* topic;
+  const char* sentence;
+  const char* why;
+};
+constexpr CommandRow kCommand[] = {
+    {"Any file", "cannot be opened: {got}", ""},
+    {"Any file", "is not a regular file", "A pipe has no end that is known beforehand."},
+    {"Any file", "cannot be mapped: {got}", ""},
+    {"Any file", "cannot be read: {got}", "A folder."},
+    {"Any file", "must be a .npy file, a .safetensors file or a folder of a model", "By its name."},
+    {"Any file", "{file}: must have a tensor's name behind the colon", ""},
+    {"Any file", "holds {got} tensors: add :TENSOR, one of {want}", ""},
+    {"Any file", "has no tensor {got}: it has {want}", ""},
+    {"Any file", "{tensor}: has shape {got}: must be a matrix of at most {want} rows and columns",
+     ""},
+    {"JSON: headers of .safetensors, config.json, model.safetensors.index.json",
+     "nests deeper than {want} levels",
+     "128. The library that reads JSON copies, prints and destroys documents by recursion; models' "
+     "own files have fewer than ten levels."},
+    {"JSON: headers of .safetensors, config.json, model.safetensors.index.json",
+     "its header nests deeper than {want} levels", "128, as above."},
+    {"JSON: headers of .safetensors, config.json, model.safetensors.index.json",
+     "has \"{got}\" twice in one object: must have it once",
+     "The files are read and written again, and one of the two would be lost."},
+    {"JSON: headers of .safetensors, config.json, model.safetensors.index.json",
+     "has {got} twice in the header",
+     "Said behind `tensor NAME:`. A tensor that is there itself twice `is in its header twice`."},
+    {"JSON: headers of .safetensors, config.json, model.safetensors.index.json",
+     "has the integer {got}: must be from {first} to {last}",
+     "Integers of 64 bits; a longer one would become a float."},
+    {"JSON: headers of .safetensors, config.json, model.safetensors.index.json",
+     "is not JSON (which has neither NaN nor Infinity)", "Nor numbers that no double holds."},
+    {"JSON: headers of .safetensors, config.json, model.safetensors.index.json",
+     "must be a JSON object with a weight_map", "An index."},
+    {"JSON: headers of .safetensors, config.json, model.safetensors.index.json",
+     "has the metadata {got}: must be an object", "An index."},
+    {"JSON: headers of .safetensors, config.json, model.safetensors.index.json",
+     "tensor {tensor}: is in \"{got}\": must be in a .safetensors file beside it",
+     "An index names no file elsewhere."},
+    {"JSON: headers of .safetensors, config.json, model.safetensors.index.json",
+     "holds no {want} and no .safetensors file", "A folder."},
+    {"JSON: headers of .safetensors, config.json, model.safetensors.index.json",
+     "tensor {tensor}: is in {file} and in {other}", ""},
+    {"JSON: headers of .safetensors, config.json, model.safetensors.index.json",
+     "has no tensor {want}", "A file that has lost what the index says is in it."},
+    {"JSON: headers of .safetensors, config.json, model.safetensors.index.json",
+     "{file}: tensor {tensor}: would be written twice", "Two names that would be one."},
+    {".safetensors", "has {got} bytes: a safetensors file has at least 8", ""},
+    {".safetensors",
+     "says its header has {got} bytes: must have at most {want}, the format's own limit",
+     "100 MB."},
+    {".safetensors", "says its header has {got} bytes: the file has {want}",
+     "A file that was cut; .npy too."},
+    {".safetensors", "its header is not a JSON object", ""},
+    {".safetensors", "has the __metadata__ {got}: must be an object", ""},
+    {".safetensors", "is {got} in the header: must have dtype, shape and two data_offsets",
+     "This and what follows is said behind the tensor's name."},
+    {".safetensors", "has dtype {got}: must be one of {want}",
+     "Types that are copied; codes, scales and what is quantised are fewer."},
+    {".safetensors", "has the extent {got} in its shape: must be a whole number from 0 to {want}",
+     ""},
+    {".safetensors", "has shape {got} of {dtype}: must have fewer than 2^63 bytes", ".npy too."},
+    {".safetensors",
+     "has data_offsets {got}: must be whole numbers from 0 to {want}, in order: so many bytes are "
+     "behind the header",
+     "A file that was cut."},
+    {".safetensors",
+     "has data_offsets {got}, {bytes} bytes: its shape {shape} of {dtype} needs {want}", ""},
+    {".safetensors", "{tensor}: shares bytes with {other}", ""},
+    {".safetensors", "has {got} bytes between {tensor} and {other}: must have none there",
+     "The format wants every byte behind the header to be one tensor's; `its header` stands for a "
+     "tensor before the first."},
+    {".safetensors", "has {got} bytes behind {tensor}{last}: must end there",
+     "The same. What is behind would be lost, or is the rest of another file."},
+    {".npy", "is empty", ""},
+    {".npy", "does not begin as a .npy file does", ""},
+    {".npy", "ends in the middle of its header", ""},
+    {".npy", "has version {got}.{minor} of the format: must be 1, 2 or 3", ""},
+    {".npy", "its header makes no sense at character {got}", ""},
+    {".npy", "its header has {got} twice", ""},
+    {".npy", "its header has an entry \"{got}\" that is not known", ""},
+    {".npy", "its header lacks descr, fortran_order or shape", ""},
+    {".npy", "has the extent {got} in its shape: must be from 0 to {want}", ""},
+    {".npy", "has more than {want} dimensions: must have at most {want}", "64, as in NumPy."},
+    {".npy", "holds records (a structured dtype): must be a plain array", ""},
+    {".npy", "holds Python objects (dtype \"{got}\"): must hold numbers", ""},
+    {".npy", "is big-endian (dtype \"{got}\"): save it after .astype(x.dtype.newbyteorder('<'))",
+     ""},
+    {".npy", "has dtype \"{got}\": must be float32, float16, uint8 (e4m3) or uint16 (bfloat16)",
+     ""},
+    {".npy", "is in Fortran order: save numpy.ascontiguousarray() of it", ""},
+    {".npy", "has {got} bytes of elements: its shape {shape} needs {want}",
+     "A file that was cut, or has more."},
+    {"Numbers given as scales", "{option} {got}: must be finite, as a scale is", ""},
+    {"Numbers given as scales",
+     "{option} {got}: must be at most {want} in magnitude, the largest number of FP32", ""},
+    {"Numbers given as scales",
+     "{option} {got}: must be 0 or at least {want} in magnitude, the smallest number of FP32",
+     "It would be 0."},
+    {"Benchmarks", "{problem}: its groups have {got} rows together: must have fewer than 2^31",
+     "`octet bench` draws each group's rows, up to 1.3 times the average, rounded up to the "
+     "alignment; kernels count rows in 32 bits."},
+};
+
+// `code`: of the column between, if there is one.
+void put_row(std::ostream& out, const char* sentence, const std::string& code, const char* why) {
+  out << "| `" << sentence << "` | " << code << why << (*why != 0 ? " |\n" : "|\n");
 }
 
 std::string page() {
@@ -69,9 +187,15 @@ std::string page() {
     out << "\n## " << topic << "\n\n| sentence | code | why |\n|---|---|---|\n";
     for (const auto& rule : oct::core::rule_texts()) {
       if (topic != rule.topic) continue;
-      out << "| `" << rule.sentence << "` | " << code_word(rule.code) << " | " << rule.why
-          << (*rule.why != 0 ? " |\n" : "|\n");
+      put_row(out, rule.sentence, std::string(code_word(rule.code)) + " | ", rule.why);
     }
+  }
+  out << kOfTheCommand;
+  std::string_view topic;
+  for (const CommandRow& row : kCommand) {
+    if (topic != row.topic) out << "\n### " << row.topic << "\n\n| sentence | why |\n|---|---|\n";
+    topic = row.topic;
+    put_row(out, row.sentence, "", row.why);
   }
   return out.str();
 }

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace octet::tool {
 namespace {
 
@@ -41,8 +43,9 @@ std::vector<std::uint8_t> bytes_of(const std::vector<std::int64_t>& numbers) {
 // What the groups drawn have together.
 void must_be_rows(const GemmProblem& p, std::int64_t rows) {
   if (rows <= INT32_MAX) return;
-  throw Error(OCTET_UNSUPPORTED, p.to_string() + ": its groups have " + std::to_string(rows) +
-                                     " rows together: must have fewer than 2^31");
+  throw Error(OCTET_UNSUPPORTED,
+              fmt::format("{}: its groups have {} rows together: must have fewer than 2^31",
+                          p.to_string(), rows));
 }
 
 }  // namespace

@@ -128,7 +128,11 @@ SafetensorsContent parse_safetensors(const std::byte* data, int64_t size) {
   for (int i = 7; i >= 0; --i) {
     header_length = header_length << 8 | std::to_integer<uint64_t>(data[i]);
   }
-  if (header_length > static_cast<uint64_t>(std::min(size - 8, kLargestHeader))) {
+  if (header_length > static_cast<uint64_t>(kLargestHeader)) {
+    bad(fmt::format("says its header has {} bytes: must have at most {}, the format's own limit",
+                    header_length, kLargestHeader));
+  }
+  if (header_length > static_cast<uint64_t>(size - 8)) {
     bad(fmt::format("says its header has {} bytes: the file has {}", header_length, size - 8));
   }
   const auto* header = reinterpret_cast<const char*>(data + 8);
