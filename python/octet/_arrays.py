@@ -219,6 +219,15 @@ def _default_stream(ordinal: int) -> int:
     return 0
 
 
+def _made_of(name: str, array: Any) -> str:
+    """How to have an array of a list, for the end of a sentence. It is not made here: every call
+    would make it anew, and on a device wait for it."""
+    if not isinstance(array, (list, tuple)):
+        return ""
+    dtype = ", 'int32'" if name.startswith("group_") else ""
+    return f"; numpy.array({name}{dtype}) makes one of a {type(array).__name__}"
+
+
 def view(name: str, array: Any, stream_of: Callable[[int], int] = _default_stream) -> View:
     """The memory of an array, under the name that sentences call it by.
 
@@ -243,7 +252,7 @@ def view(name: str, array: Any, stream_of: Callable[[int], int] = _default_strea
     raise refusal(
         name, array,
         "must be an array (NumPy, PyTorch, or one with __array_interface__, "
-        "__cuda_array_interface__ or __dlpack__)",
+        "__cuda_array_interface__ or __dlpack__)" + _made_of(name, array),
     )  # fmt: skip
 
 
