@@ -156,7 +156,7 @@ abi::GroupOrder make_group_order(const abi::TileConfig& tile, const octet_gemm_p
       o.zeros = p.zero_padding;
       break;
   }
-  const int64_t across = ceil_div(p.n, tile.tile_n);
+  const int64_t across = ceil_div(p.n, int64_t{tile.tile_n} * tile.cluster_n);
   o.alignment = abi::make_divisor(static_cast<uint32_t>(p.alignment));
   o.band = static_cast<int32_t>(band);
   o.across = abi::make_divisor(static_cast<uint32_t>(across));
@@ -323,8 +323,9 @@ Status make_launch(const Driver& driver, const octet_gemm_plan& plan, const octe
   if (p.dependent_launch && p.weights_ready) k.flags |= abi::kWeightsReady;
 
   // The number of a grouped problem's tiles only the device knows.
-  out.grid =
-      static_cast<uint32_t>(tile.grouped ? std::clamp<int64_t>(plan.sms, 1, units) : geometry.grid);
+  out.grid = static_cast<uint32_t>(
+      tile.grouped ? geometry.cluster * std::clamp<int64_t>(plan.sms / geometry.cluster, 1, units)
+                   : geometry.grid);
   out.threads = static_cast<uint32_t>(tile.threads());
   out.cluster = static_cast<uint32_t>(geometry.cluster);
   out.shared_bytes = static_cast<uint32_t>(smem.total);

@@ -79,6 +79,9 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
     if (!kTile.packed) ptx::prefetch_map(p.a);
     if (!(p.flags & abi::kPlainSfa)) ptx::prefetch_map(p.sfa);
   }
+  if constexpr (kTile.grouped) {
+    if (warp == kMathWarps + kTiles) prefetch_metadata(p, lane);
+  }
   init_barriers<kTile>(p, base, warp, lane);
   parameters.wait();
   if (!kTile.scheduled() && warp < kMathWarps) prefetch_first_weights<kTile>(p, rank);
@@ -101,7 +104,7 @@ __device__ __forceinline__ void gemm(const KernelParams& p) {
     // NOTE: a multicast writes into CTAs whose barriers must exist.
     if (kTile.multicast() > 1) ptx::cluster_wait();
     if (kTile.scheduled() && role == kTiles) {
-      if constexpr (kTile.grouped) Scheduler<kTile>(p, base, lane).run();
+      if constexpr (kTile.grouped) Scheduler<kTile>(p, base, rank, lane).run();
       if constexpr (kTile.k_grouped) KScheduler<kTile>(p, base, lane).run();
     } else if (role == kWeights) {
       WeightProducer<kTile>(p, ring, base, rank, pipeline, lane).run();

@@ -243,10 +243,12 @@ class ActivationProducer : Producer<kTile> {
           for (int b = 0; b < kTile.blocks; ++b) {
             if (b >= blocks) break;
             const uint32_t to = kTile.normal() ? ring.row_tile(stage, b) : ring.col_tile(stage, b);
+            // Of a cluster, the second CTA brings the second half.
+            if (kTile.ragged() && kTile.cluster_n > 1 && half && this->rank > 0) break;
             this->template load_tile<kTile.tile_m, kTile.cluster_n>(to, groups.map(p.a),
                                                                     groups.block(kb + b), m0,
                                                                     a_batch, full);
-            if (kTile.ragged() && !half) {
+            if (kTile.ragged() && kTile.cluster_n == 1 && !half) {
               constexpr int kHalf = kTile.tile_m / 2;
               ptx::copy_box(to + kHalf * abi::kBlockK, p.a, (kb + b) * abi::kBlockK, m0 + kHalf,
                             a_batch, full);

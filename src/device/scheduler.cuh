@@ -52,11 +52,26 @@ struct DeviceWarp {
   }
 };
 
+// Asks L2 for the first lines of the metadata while barriers are initialised: no other warp has
+// anything to do before they have come. (That is all it does, so an earlier kernel may yet write
+// them.)
+__device__ __forceinline__ void prefetch_metadata(const KernelParams& p, int lane) {
+  const int bytes = p.groups.kind == abi::GroupKind::kOffsets64 ? 8 : 4;
+  // Of a contiguous problem one index a block; else 32 groups, and where the last of them ends.
+  const bool by_index = p.groups.kind == abi::GroupKind::kIndex;
+  const int64_t step = by_index ? p.groups.alignment.divisor : 1;
+  const int64_t count = by_index ? p.groups.rows : p.groups.groups;
+  if (lane * step < count) {
+    ptx::prefetch_line(static_cast<const char*>(p.groups.metadata) + lane * step * bytes);
+  }
+}
+
 template <TileConfig kTile>
 class Scheduler {
  public:
-  __device__ __forceinline__ Scheduler(const KernelParams& params, uint32_t base, int lane_id)
-      : p(params), list(params, base), lane(lane_id) {}
+  __device__ __forceinline__ Scheduler(const KernelParams& params, uint32_t base, uint32_t cta_rank,
+                                       int lane_id)
+      : p(params), list(params, base), rank(cta_rank), lane(lane_id) {}
 
   __device__ __forceinline__ void run() {
     const bool by_index = p.groups.kind == abi::GroupKind::kIndex;
@@ -96,6 +111,7 @@ class Scheduler {
 #pragma unroll 1
     while (more) {
       abi::GroupTile t = next();
+      if constexpr (kTile.cluster_n > 1) t.n0 += static_cast<int>(rank) * kTile.tile_n;
       more = t.group >= 0;
       const int end = t.tile_end;
       t.row_end = min(t.row_end, t.tile_end);
@@ -125,7 +141,8 @@ class Scheduler {
   __device__ __forceinline__ void fill_ownerless() const {
     const uint32_t pieces = static_cast<uint32_t>(abi::ownerless_pieces(p.groups));
 #pragma unroll 1
-    for (uint32_t i = first_unit(); i < pieces; i += unit_step()) {
+    for (uint32_t i = first_unit() * kTile.cluster_n + rank; i < pieces;
+         i += unit_step() * kTile.cluster_n) {
       const int row = static_cast<int>(i) * abi::kOwnerlessRows;
       if (!abi::is_ownerless(p.groups, row)) continue;
       fill_zeros(row, min(row + abi::kOwnerlessRows, p.groups.rows), 0, p.n);
@@ -133,6 +150,7 @@ class Scheduler {
   }
 
   __device__ __forceinline__ void fill_zeros(int m, int m_end, int n, int n_end) const {
+    if (n >= n_end) return;  // the tile of a cluster that lies beyond D
     const int element = p.d_type == abi::ElementType::kF32 ? 4 : 2;
     char* const row = static_cast<char*>(p.out.data) + (m * p.out.ld + n) * element;
     const int64_t pitch = p.out.ld * element;
@@ -161,6 +179,7 @@ class Scheduler {
 
   const KernelParams& p;
   const TileList<kTile> list;
+  const uint32_t rank;
   const int lane;
   uint32_t count = 0;
 };

@@ -38,7 +38,7 @@ struct GroupOrder {
   int32_t band = 1;      // M-tiles of a band
   int32_t zeros = 0;     // 1: rows without an owner are stored as zeros (contiguous)
   Divisor alignment;     // ends, contiguous
-  Divisor across;        // tiles along N
+  Divisor across;        // tiles along N, of clusters as many as they hold
   Divisor band_units;    // band * across
 };
 
@@ -56,8 +56,8 @@ OCTET_HD inline int leading_zeros(uint32_t x) {
   return 32 - population(x);
 }
 
-// One tile. Rows from m0 up to row_end belong to `group`; rows from there up to tile_end have to be
-// looked at one by one (contiguous; else there are none).
+// One tile, of a cluster the first. Rows from m0 up to row_end belong to `group`; rows from there
+// up to tile_end have to be looked at one by one (contiguous; else there are none).
 struct GroupTile {
   int32_t m0 = 0, n0 = 0;
   int32_t group = -1;  // none: there are no more tiles
@@ -151,7 +151,7 @@ class GroupWalk {
     const int lane = lane_of(m);
     GroupTile t;
     t.m0 = warp_.at(first_row_, lane) + (m - tiles_before(lane)) * kTile.tile_m;
-    t.n0 = n * kTile.tile_n;
+    t.n0 = n * kTile.tile_n * kTile.cluster_n;
     t.row_end = warp_.at(last_row_, lane);
     t.tile_end = smaller(t.row_end, t.m0 + kTile.tile_m);
     t.group = o_.kind == GroupKind::kIndex ? warp_.at(carried_, lane) : base_ + lane;

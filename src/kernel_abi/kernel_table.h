@@ -28,6 +28,7 @@ inline constexpr KernelRow kKernels[] = {
     {"normal_m256n96", "mid M, widths between"},
     {"normal_m128n64_x2", "mid M, few tiles"},
     {"normal_m64n128_x2", "M of 64 to 192, wide N"},
+    {"normal_m64n144_x2_w1", "M of 17 to 64, N that 128 SMs share evenly: 18432"},
     {"normal_m64n64_x2_o2", "M of 64 to 192, narrow N"},
     {"normal_m64n32_x2_o2", "M of 64, few tiles"},
     {"normal_m128n64_seq", "any split and any SM budget"},
@@ -52,13 +53,14 @@ inline constexpr KernelRow kKernels[] = {
     {"swapped_w256t64", "M up to 64, wide N and short K"},
     // Grouped over M: the tile's height follows the rows of a group.
     {"normal_m256n128_g", "groups of thousands of rows, N a multiple of 128"},
+    {"normal_m256n128_cn2_g", "groups of hundreds of rows, not much more than 256 each"},
     {"normal_m128n256_g", "groups of hundreds of rows and more"},
     {"normal_m128n128_x2_g", "groups of about 128 rows, few tiles"},
     {"normal_m64n256_g", "groups of about 64 rows, or a remainder of as many"},
     {"normal_m128n64_seq_g", "any split, batch-invariant plans, small SM budgets"},
     {"swapped_w128t8_o2_g", "groups of up to 8 rows"},
     {"swapped_w128t16_o2_g", "groups of up to 16 rows"},
-    {"swapped_w128t32_o2_g", "groups of up to 32 rows"},
+    {"swapped_w64t32_x2_o2_g", "groups of up to 32 rows"},
     {"swapped_w256t64_g", "groups of up to 64 rows"},
     // Scales 1x128 on both sides: weight gradients.
     {"normal_m256n128_1d1d", "1D1D, large results"},

@@ -2,14 +2,17 @@
 // specification: the build, the planner, the launcher and the tests all read it with
 // parse_kernel().
 //
-//   normal_m128n256[_cm2|_cn2][_x2][_o2][_seq][_g|_1d1d|_kg|_kp]   rows of A on WGMMA's 64-row side
-//   swapped_w64t16[_k2][_x2][_b2][_o2][_g]           rows of B (weights) there, tokens up to 128
+//   normal_m128n256[_cm2|_cn2][_x2][_o2][_w1][_seq][_g|_1d1d|_kg|_kp]
+//                    rows of A on WGMMA's 64-row side
+//   swapped_w64t16[_k2][_x2][_b2][_o2][_g]
+//                    rows of B (weights) there, tokens up to 128
 //
 //   cm2, cn2   clusters of 2 along M (B is multicast) or along N (A is multicast)
 //   k2         warpgroups that share the tile's range of K between them
 //   x2         two accumulator sets in flight
 //   b2         K-blocks in one stage of the ring
 //   o2         CTAs that share an SM
+//   w1         one warpgroup computes all columns of 64 rows
 //   seq        a CTA walks all ranges of a split K itself; serves any split and any SM budget
 //   g          problems grouped over M: a scheduler warp finds the tiles from metadata on the
 //              device
@@ -37,6 +40,7 @@ struct TileConfig {
   int blocks = 1;                    // K-blocks in a stage
   int ctas_per_sm = 1;
   bool sequential = false;
+  bool one_group = false;  // one warpgroup computes all columns
   bool grouped = false;    // over M
   bool paired = false;     // SFA and SFB 1x128
   bool k_grouped = false;  // over K
@@ -55,7 +59,7 @@ struct TileConfig {
                     : rows() / 64;
   }
   OCTET_HD constexpr int col_groups() const {
-    return normal() && rows() == 64 && cols() >= 128 ? 2 : 1;
+    return normal() && rows() == 64 && cols() >= 128 && !one_group ? 2 : 1;
   }
   // Pieces of 64 x piece_cols() that one warpgroup computes: over rows, over columns.
   OCTET_HD constexpr int row_pieces() const { return rows() / 64 / row_groups(); }
@@ -144,6 +148,7 @@ constexpr TileConfig parse_kernel(const char* name) {
   if (r.eat("_x")) t.sets = r.number();
   if (!t.normal() && r.eat("_b")) t.blocks = r.number();
   if (r.eat("_o")) t.ctas_per_sm = r.number();
+  if (t.normal() && r.eat("_w1")) t.one_group = true;
   if (t.normal() && r.eat("_seq")) t.sequential = true;
   if (t.normal() && (r.eat("_1d1d") || r.eat("_kg"))) {
     t.paired = true;
@@ -163,8 +168,10 @@ constexpr TileConfig parse_kernel(const char* name) {
   // Two sets alternate between K-blocks of one piece.
   if (t.valid && t.sets == 2 && t.pieces() != 1) t.valid = false;
   if (t.valid && t.sequential && t.pieces() != 1) t.valid = false;
-  // A cluster could straddle two groups; ranges of K in a CTA would each need the tiles.
-  if (t.valid && t.scheduled() && (t.multicast() != 1 || t.k_groups != 1)) t.valid = false;
+  if (t.valid && t.one_group && (t.tile_m != 64 || t.tile_n < 128)) t.valid = false;
+  // A cluster along M could straddle two groups; ranges of K in a CTA would each need the tiles.
+  if (t.valid && t.scheduled() && (t.cluster_m != 1 || t.k_groups != 1)) t.valid = false;
+  if (t.valid && t.k_grouped && t.cluster_n != 1) t.valid = false;
   // Promotion with pairs of scales is written for one set of accumulators.
   if (t.valid && t.paired && (t.sets != 1 || t.multicast() != 1)) t.valid = false;
   return t;

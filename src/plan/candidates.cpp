@@ -142,7 +142,9 @@ int64_t most_grouped_tiles(const abi::TileConfig& tile, const octet_gemm_problem
     // Every group but for its last tile has whole ones.
     tiles = std::min(rows, rows / tile.tile_m + p.groups);
   }
-  return p.groups == 0 && p.grouping != OCTET_CONTIGUOUS ? 0 : tiles * ceil_div(p.n, tile.tile_n);
+  return p.groups == 0 && p.grouping != OCTET_CONTIGUOUS
+             ? 0
+             : tiles * ceil_div(p.n, int64_t{tile.tile_n} * tile.cluster_n);
 }
 
 std::optional<Rule> objection_to_rows(const abi::TileConfig& tile, const octet_gemm_problem& p,

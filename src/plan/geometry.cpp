@@ -52,7 +52,7 @@ Geometry lay_tiles(const abi::TileConfig& tile, const octet_gemm_problem& p) {
   if (tile.grouped) {
     if (p.n == 0 || p.groups == 0) return g;
     expect_tiles(tile, p, g);
-    g.units_n = ceil_div(p.n, tile.tile_n);
+    g.units_n = ceil_div(p.n, int64_t{tile.tile_n} * tile.cluster_n);
     g.units = g.units_m * g.units_n;
     g.band = grouped_band(tile);
     return g;

@@ -31,6 +31,7 @@ inline constexpr KernelCost kKernelCosts[] = {
     {"normal_m256n96", 1035, 0},
     {"normal_m128n64_x2", 485, 0},
     {"normal_m64n128_x2", 501, 0},
+    {"normal_m64n144_x2_w1", 550, 0},
     {"normal_m64n64_x2_o2", 443, 659},
     {"normal_m64n32_x2_o2", 271, 490},
     {"normal_m128n64_seq", 459, 0},
@@ -54,13 +55,14 @@ inline constexpr KernelCost kKernelCosts[] = {
     {"swapped_w256t64", 1196, 0},
     // Grouped: 255 forced timings of 45 problems.
     {"normal_m256n128_g", 1275, 0},
+    {"normal_m256n128_cn2_g", 1245, 0},
     {"normal_m128n256_g", 1240, 0},
     {"normal_m128n128_x2_g", 723, 0},
     {"normal_m64n256_g", 880, 0},
     {"normal_m128n64_seq_g", 503, 0},
     {"swapped_w128t8_o2_g", 438, 760},
     {"swapped_w128t16_o2_g", 488, 794},
-    {"swapped_w128t32_o2_g", 798, 1079},
+    {"swapped_w64t32_x2_o2_g", 380, 560},
     {"swapped_w256t64_g", 1091, 0},
     // Scales on both sides.
     {"normal_m256n128_1d1d", 1720, 0},

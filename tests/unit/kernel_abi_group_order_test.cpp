@@ -71,7 +71,10 @@ std::vector<Visit> walk(const octet_gemm_problem& p, const GroupOrder& order, in
         x.owned = t.row_end - t.m0;
         x.listed = t.tile_end - t.m0;
       }
-      visits.push_back(x);
+      // Of a cluster, each CTA takes the tile of its rank; the last one may have none.
+      for (int rank = 0; rank < kTile.cluster_n && x.n0 < p.n; ++rank, x.n0 += kTile.tile_n) {
+        visits.push_back(x);
+      }
     }
   }
   return visits;
@@ -118,7 +121,8 @@ std::string check(const octet_gemm_problem& p, const octet_gemm_args& args,
   const GroupOrder order = kernel_launches::group_order(v, p, args);
   const std::vector<Visit> visits = walk<kTile>(p, order, ctas, balanced);
   const int64_t across = ceil_div(p.n, kTile.tile_n);
-  if (static_cast<int64_t>(visits.size()) > plan::most_grouped_tiles(kTile, p, rows)) {
+  if (static_cast<int64_t>(visits.size()) >
+      kTile.cluster_n * plan::most_grouped_tiles(kTile, p, rows)) {
     return "more tiles than the launcher counts on";
   }
   if (p.grouping == OCTET_CONTIGUOUS) {
@@ -166,9 +170,12 @@ std::string check_all(const octet_gemm_problem& p, const Metadata& m, int64_t ro
   if (wrong.empty()) wrong = check<parse_kernel("normal_m128n256_g")>(p, args, owners, ctas);
   if (wrong.empty()) wrong = check<parse_kernel("normal_m256n128_g")>(p, args, owners, ctas, true);
   if (wrong.empty()) wrong = check<parse_kernel("normal_m128n256_g")>(p, args, owners, ctas, true);
+  if (wrong.empty()) wrong = check<parse_kernel("normal_m256n128_cn2_g")>(p, args, owners, ctas);
+  if (wrong.empty())
+    wrong = check<parse_kernel("normal_m256n128_cn2_g")>(p, args, owners, ctas, true);
   if (wrong.empty()) wrong = check<parse_kernel("normal_m64n256_g")>(p, args, owners, ctas);
   if (wrong.empty()) wrong = check<parse_kernel("swapped_w256t64_g")>(p, args, owners, ctas);
-  if (wrong.empty()) wrong = check<parse_kernel("swapped_w128t32_o2_g")>(p, args, owners, ctas);
+  if (wrong.empty()) wrong = check<parse_kernel("swapped_w64t32_x2_o2_g")>(p, args, owners, ctas);
   if (wrong.empty()) wrong = check<parse_kernel("swapped_w128t8_o2_g")>(p, args, owners, ctas);
   return wrong;
 }

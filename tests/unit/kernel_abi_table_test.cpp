@@ -29,7 +29,7 @@ std::string name_of(const TileConfig& t) {
     name += option("k", t.k_groups);
   }
   name += option("x", t.sets) + option("b", t.blocks) + option("o", t.ctas_per_sm);
-  return name + (t.sequential ? "_seq" : "") +
+  return name + (t.one_group ? "_w1" : "") + (t.sequential ? "_seq" : "") +
          (t.grouped     ? "_g"
           : t.packed    ? "_kp"
           : t.k_grouped ? "_kg"
@@ -91,7 +91,10 @@ TEST(KernelAbiTable, NamesThatStandForNothing) {
            "swapped_w64n16",
            "swapped_m64t16",
            "normal_m128n256_cm2_g",  // a cluster could straddle two groups
-           "normal_m128n256_cn2_g",
+           "normal_m128n256_cn2_kg",
+           "normal_m128n128_w1",  // one warpgroup has 64 rows
+           "normal_m64n96_w1",    // and of so few columns it is the only one anyway
+           "swapped_w64t16_w1",
            "swapped_w64t16_k2_g",
            "normal_m128n128_g_x2",
            "normal_m128n64_g_seq",
@@ -178,7 +181,8 @@ TEST(KernelAbiTable, HoldsWhatGroupedProblemsNeed) {
     if (!t.grouped) continue;
     sequential |= t.sequential;
     heights.insert(t.tile_m);
-    EXPECT_EQ(t.cluster_m * t.cluster_n * t.k_groups, 1) << row.name;
+    // CTAs beside each other along N have one group.
+    EXPECT_EQ(t.cluster_m * t.k_groups, 1) << row.name;
     EXPECT_FALSE(t.splits_over_cluster()) << row.name;
     EXPECT_EQ(t.producer_warps(), 4) << row.name;
   }
