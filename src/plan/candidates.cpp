@@ -102,6 +102,7 @@ void for_each_candidate(const octet_gemm_problem& p, const octet_device_spec& de
     const KernelFacts& facts = kKernelFacts[static_cast<std::size_t>(kernel)];
     const abi::TileConfig& tile = facts.tile;
     Geometry g = lay_tiles(tile, p);
+    const double l2_cycles = g.units == 0 ? 0 : l2_cycles_of(kernel, g, traffic);
     for (int over = 1; over <= kLargestCluster; ++over) {
       const int split = only > 0 ? only : tile.sequential ? 1 : over * tile.k_groups;
       Objection no = objection_to_split(tile, p, split, blocks);
@@ -112,7 +113,8 @@ void for_each_candidate(const octet_gemm_problem& p, const octet_device_spec& de
                                  facts.rings[static_cast<std::size_t>(g.cluster_split)], ctas);
         if (!no) {
           set_grid(g, ctas);
-          serves(Candidate{kernel, split, ctas, predict_parts(kernel, g, traffic, device, split)});
+          serves(Candidate{kernel, split, ctas,
+                           predict_parts(kernel, g, traffic, l2_cycles, device, split)});
         }
       }
       if (no) refused(kernel, split, *no);
