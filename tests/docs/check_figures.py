@@ -84,7 +84,7 @@ REGIMES = [(0, 64), (65, 2048), (2049, 1 << 30)]
 
 def check_hopper(sources, readme):
     section = readme[readme.index("## Kernels for Hopper"):]
-    ours, peers = re.findall(r"`(bench/results/[\w-]+-h200-dense(?:-baseline|-tuned)?\.csv)`", section)[:2]
+    ours, peers = re.findall(r"`(bench/results/[\w-]+-h200-dense(?:-baseline|-second)?\.csv)`", section)[:2]
     measured = {r["problem"]: r for r in rows(sources / ours)}
     baseline = rows(sources / peers)
     check(len(baseline) == len(measured) == 108, f"{len(baseline)} and {len(measured)} shapes")
@@ -137,7 +137,8 @@ def check_grouped(sources, readme):
     results = {}
     for kind in ("grouped", "wgrad"):
         for peer in ("", "-baseline"):
-            (name,) = set(re.findall(rf"`(bench/results/[\w-]+-h200-{kind}{peer}\.csv)`", section))
+            (name,) = set(re.findall(rf"`(bench/results/[\w-]+-h200-{kind}{peer or '(?:-second)?'}\.csv)`",
+                                     section))
             results.setdefault(peer, {}).update({r["problem"]: r for r in rows(sources / name)})
     (name,) = set(re.findall(r"`(bench/results/[\w-]+-h200-packed\.csv)`", section))
     results[""].update({r["problem"]: r for r in rows(sources / name)})
