@@ -10,7 +10,7 @@
 //
 // BARRIERS
 //   stages           pipeline.cuh
-//   exchange         epilogue.cuh, only with K split over the cluster
+//   exchange         exchange.cuh, only with K split over the cluster
 //   named 0          all warps, before they part: barriers are initialised
 //
 // TIMELINE of a K-block in a math warpgroup, kSets = 1 (two warpgroups take turns by themselves:
@@ -21,6 +21,7 @@
 //   promote i
 #pragma once
 
+#include "device/exchange.cuh"
 #include "device/normal_pieces.cuh"
 #include "device/promote.cuh"
 #include "device/ptx/wgmma.cuh"

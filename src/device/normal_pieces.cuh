@@ -2,7 +2,7 @@
 // boxes of 16 rows, staged by each warp as the copy engine reads them.
 #pragma once
 
-#include "device/epilogue.cuh"
+#include "device/writer.cuh"
 
 namespace oct::device {
 

@@ -10,7 +10,7 @@
 //
 // BARRIERS
 //   stages            pipeline.cuh, each pipeline its own
-//   exchange          epilogue.cuh, with K split over the cluster
+//   exchange          exchange.cuh, with K split over the cluster
 //   named 0           all warps, before they part: barriers are initialised
 //   named 2           exchange between the warpgroups of one CTA
 //
@@ -18,7 +18,7 @@
 // first request leaves and how little remains after the last byte has arrived.
 #pragma once
 
-#include "device/epilogue.cuh"
+#include "device/exchange.cuh"
 #include "device/promote.cuh"
 #include "device/ptx/wgmma.cuh"
 
