@@ -35,6 +35,9 @@ def check_options(octet, _):
                 whole = ("must be one of " + ", ".join(numbers) if wanted[0] == "{" else
                          "must be a whole number from {} to {}".format(*numbers))
                 says = dict.fromkeys(("1e2", "1.0", "0x", "x", "-1", "99999999999999999999"), whole)
+                # CLI11 would read eight, two and one.
+                says.update(dict.fromkeys(("010", "08", "0x2", "01", "+1"),
+                                          whole + ", in decimal digits without leading zeros"))
             for value, sentence in says.items():
                 refused(octet, f"octet: {option}: Value {value} {sentence}", command,
                         f"{option}={value}")

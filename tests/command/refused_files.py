@@ -101,9 +101,12 @@ def check_at_the_start(octet, folder):
     model.mkdir()
     write_safetensors(model / "model.safetensors", weights)
     out = folder / "out"
-    for content in ('{"a": NaN}', '{"a": Infinity}', '{"a": 1e999}', "{", "\xff"):
+    for content, says in {'{"a": NaN}': "from character 7 on", '{"a": Infinity}': "from character 7 on",
+                          '{"a": 1e999}': "with numbers that a double holds", "{": "from character 2 on",
+                          "": "from character 1 on", '{"a": 1}x': "from character 9 on",
+                          "\xff": "from character 1 on"}.items():
         (model / "config.json").write_bytes(content.encode("latin-1"))
-        refused(octet, "config.json: is not JSON", "quantize", model, "-o", out)
+        refused(octet, f"config.json: is not JSON {says}", "quantize", model, "-o", out)
     # Deeper than a stack has room for: printed and destroyed by recursion.
     deep = '{"a":' * 300000 + "1" + "}" * 300000
     for content in (deep, '{"a":' + "[" * 1000000 + "]" * 1000000 + "}"):

@@ -15,7 +15,8 @@ namespace {
 
 constexpr const char* kIntroduction = R"(# Limits
 
-Everything that Octet refuses, with the sentence it says and the reason. `supports()` and `plan_gemm()` apply the rules of
+What the library refuses, with the sentence it says and the reason; at the end, what the command refuses of files and
+benchmarks (its options say themselves what they take, and so do the exceptions of the Python package). `supports()` and `plan_gemm()` apply the rules of
 a problem, `check()` and every run also those of the arguments; `validate()` reads grouping metadata and scales too. A
 sentence names the argument, what it was and what is wanted; words in braces stand for values. The first rule broken is
 the one told, nothing is written, and nothing is ever reinterpreted to make a call fit.
@@ -92,8 +93,8 @@ constexpr CommandRow kCommand[] = {
      "Said behind `tensor NAME:`. A tensor that is there itself twice `is in its header twice`."},
     {kJson, "has the integer {got}: must be from {first} to {last}",
      "Integers of 64 bits; a longer one would become a float."},
-    {kJson, "is not JSON (which has neither NaN nor Infinity)",
-     "Nor numbers that no double holds."},
+    {kJson, "is not JSON from character {got} on (which has neither NaN nor Infinity)", ""},
+    {kJson, "is not JSON with numbers that a double holds", ""},
     {kJson, "must be a JSON object with a weight_map", "An index."},
     {kJson, "has the metadata {got}: must be an object", "An index."},
     {kJson, "tensor {tensor}: is in \"{got}\": must be in a .safetensors file beside it",

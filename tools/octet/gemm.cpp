@@ -326,7 +326,8 @@ Command add_gemm(CLI::App& app) {
       .shows_default();
   gemm.flag("--json", options->json, "print JSON");
   gemm.footer(
-      "Operands that are not quantised are on their way: A with a scale for 1x128 elements, B "
+      "Operands that are not quantised yet are quantised on the way: A with a scale for 1x128 "
+      "elements, B "
       "for\n"
       "128x128. Pitches are padded as the kernels want them; any sizes will do.\n"
       "\nExamples:\n"

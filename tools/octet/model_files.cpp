@@ -41,9 +41,14 @@ Json read_json(const std::string& path) {
   if (const std::string fault = json_fault(text, text + file.size()); !fault.empty()) {
     file.fail(fault);
   }
-  auto json = Json::parse(text, text + file.size(), nullptr, false);
-  if (json.is_discarded()) file.fail("is not JSON (which has neither NaN nor Infinity)");
-  return json;
+  try {
+    return Json::parse(text, text + file.size());
+  } catch (const typename Json::parse_error& error) {
+    file.fail(fmt::format("is not JSON from character {} on (which has neither NaN nor Infinity)",
+                          error.byte));
+  } catch (const typename Json::exception&) {
+    file.fail("is not JSON with numbers that a double holds");
+  }
 }
 
 }  // namespace

@@ -35,14 +35,24 @@ std::string number_of_type(const std::string& text) {
   return {};
 }
 
+// CLI11 reads 010 as eight and 0x10 as sixteen.
+bool is_plain_decimal(const std::string& text) {
+  const std::string digits = text.substr(text.rfind('-', 0) == 0 ? 1 : 0);
+  return digits == "0" || (!digits.empty() && digits[0] != '0' &&
+                           digits.find_first_not_of("0123456789") == std::string::npos);
+}
+
 // CLI11's check, which --help shows, with a sentence that says what is wanted: CLI11's own says of
 // 1e2 that it is outside a range of whole numbers, and writes ranges of numbers in full.
 template <typename T, typename Fits>
 CLI::Validator says(CLI::Validator check, const Fits& fits, const std::string& want) {
   check.operation([fits, want](std::string& text) {
     T value{};
-    if (CLI::detail::lexical_cast(text, value) && fits(value)) return std::string();
-    return fmt::format("Value {} must be {}", text, want);
+    const bool plain = !std::is_integral_v<T> || is_plain_decimal(text);
+    if (plain && CLI::detail::lexical_cast(text, value) && fits(value)) return std::string();
+    const bool odd = !plain && !text.empty() && (text[0] == '0' || text[0] == '+');
+    return fmt::format("Value {} must be {}{}", text, want,
+                       odd ? ", in decimal digits without leading zeros" : "");
   });
   return check;
 }

@@ -69,7 +69,7 @@ TensorReference parse_reference(const std::string& text) {
     if (!is_safetensors(path) && !is_folder(path)) continue;
     if (colon + 1 == text.size()) {
       throw std::runtime_error(
-          fmt::format("{}: must have a tensor's name behind the colon", printable(text)));
+          fmt::format("{}: must have a tensor's name behind the colon", printable(path)));
     }
     return {path, text.substr(colon + 1)};
   }
