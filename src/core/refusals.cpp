@@ -151,7 +151,7 @@ constexpr std::array kTexts{
              "The CPU backend takes them: empty ranges add nothing."},
     RuleText{Rule::kServesTiles, OCTET_UNSUPPORTED, "Kernels", "2^31 tiles or more", ""},
     RuleText{Rule::kServesCoordinates, OCTET_UNSUPPORTED, "Kernels",
-             "coordinates beyond 2^31 in the second tile of a cluster", ""},
+             "coordinates beyond 2^31 in the last tile", ""},
     RuleText{Rule::kServesRows, OCTET_UNSUPPORTED, "Kernels",
              "serves grouped problems of at most {want} rows",
              "How many rows there are is known when the arguments are: then it is said by `bind`."},

@@ -62,8 +62,11 @@ Objection objection_to_launch(const abi::TileConfig& tile, const octet_gemm_prob
   if (tile.grouped && p.grouping == OCTET_MASKED) {
     if (const Objection no = objection_to_rows(tile, p, p.max_m)) return no;
   }
-  constexpr int64_t kLastCoordinate = (int64_t{1} << 31) - 1024;
-  if (tile.multicast() > 1 && (p.m > kLastCoordinate || p.n > kLastCoordinate)) {
+  // Where the last tile ends, even if D ended long before: kernels reckon with 32 bits.
+  constexpr int64_t kLastCoordinate = (int64_t{1} << 31) - 1;
+  if (core::round_up(p.n, int64_t{tile.tile_n} * tile.cluster_n) > kLastCoordinate ||
+      (!tile.grouped &&
+       core::round_up(p.m, int64_t{tile.tile_m} * tile.cluster_m) > kLastCoordinate)) {
     return Rule::kServesCoordinates;
   }
   if (ring.stages < 2 * tile.k_groups || ring.total > device.shared_memory_bytes) {

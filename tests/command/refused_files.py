@@ -104,7 +104,8 @@ def check_at_the_start(octet, folder):
     for content, says in {'{"a": NaN}': "from character 7 on", '{"a": Infinity}': "from character 7 on",
                           '{"a": 1e999}': "with numbers that a double holds", "{": "from character 2 on",
                           "": "from character 1 on", '{"a": 1}x': "from character 9 on",
-                          "\xff": "from character 1 on"}.items():
+                          "\xff": "from character 1 on",
+                          '{"a": 1}\0{"b": 2}': "from character 9 on"}.items():
         (model / "config.json").write_bytes(content.encode("latin-1"))
         refused(octet, f"config.json: is not JSON {says}", "quantize", model, "-o", out)
     # Deeper than a stack has room for: printed and destroyed by recursion.

@@ -207,6 +207,7 @@ TEST_F(TensorFiles, DamagedSafetensorsIsRefusedWithASentence) {
                    "abcd"),
        "its header nests deeper than 128 levels"},
       {safetensors("{\"\xff\":1}", ""), "not a JSON object"},
+      {safetensors(std::string("{}\0{}", 5), ""), "not a JSON object"},
       {safetensors("{" + entry("a", four) + "," + entry("a", four) + "}", "abcd"),
        "tensor a: is in its header twice"},
       {safetensors("{" + entry("a", R"("dtype":"F32",)" + four) + "}", "abcd"),

@@ -27,7 +27,7 @@ This page is printed by `octet_limits_doc` from the table that the library itsel
 
 | | works | refused |
 |---|---|---|
-| M, N, K | any from 0 to 2147483647: odd ones, 103, a half-full last K-block, an odd number of K-blocks; results of more than 2^31 elements | negative or larger sizes |
+| M, N, K | any from 0 to 2147483647: odd ones, 103, a half-full last K-block, an odd number of K-blocks; results of more than 2^31 elements | negative or larger sizes; on the GPU an M or N whose last tile ends beyond 2^31 |
 | groups | any number, 0 too; empty groups anywhere | several groups in a dense problem |
 | A and B | any pitch of at least one row that is a multiple of 16 bytes, based on a multiple of 16 bytes | other pitches and bases: rows are read by the copy engine. Pad the pitch, not the problem |
 | C and D | any pitch of at least one row; C apart from D, or D itself; column slices of one buffer side by side | C or an input that shares memory with D in any other way |

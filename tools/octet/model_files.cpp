@@ -41,6 +41,11 @@ Json read_json(const std::string& path) {
   if (const std::string fault = json_fault(text, text + file.size()); !fault.empty()) {
     file.fail(fault);
   }
+  // NOTE: to the library a NUL is the end, whatever follows.
+  if (const auto* end = std::find(text, text + file.size(), '\0'); end != text + file.size()) {
+    file.fail(fmt::format("is not JSON from character {} on (which has neither NaN nor Infinity)",
+                          end - text + 1));
+  }
   try {
     return Json::parse(text, text + file.size());
   } catch (const typename Json::parse_error& error) {

@@ -40,6 +40,8 @@ nlohmann::json parse_header(const char* first, const char* last) {
   if (!json_is_shallow(first, last, seen)) {
     bad(fmt::format("its header nests deeper than {} levels", kDeepestJson));
   }
+  // NOTE: to the library a NUL is the end, whatever follows.
+  if (std::find(first, last, '\0') != last) bad("its header is not a JSON object");
   nlohmann::json json = nlohmann::json::parse(first, last, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) bad("its header is not a JSON object");
   if (!twice.empty()) bad(twice);
