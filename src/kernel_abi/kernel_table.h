@@ -53,7 +53,7 @@ inline constexpr KernelRow kKernels[] = {
     {"swapped_w256t64", "M up to 64, wide N and short K"},
     // Grouped over M: the tile's height follows the rows of a group.
     {"normal_m256n128_g", "groups of thousands of rows, N a multiple of 128"},
-    {"normal_m256n128_cn2_g", "groups of hundreds of rows, not much more than 256 each"},
+    {"normal_m256n128_cn2_g", "groups of hundreds of rows and more, long K"},
     {"normal_m128n256_g", "groups of hundreds of rows and more"},
     {"normal_m128n128_x2_g", "groups of about 128 rows, few tiles"},
     {"normal_m64n256_g", "groups of about 64 rows, or a remainder of as many"},

@@ -326,10 +326,8 @@ Command add_gemm(CLI::App& app) {
       .shows_default();
   gemm.flag("--json", options->json, "print JSON");
   gemm.footer(
-      "Operands that are not quantised yet are quantised on the way: A with a scale for 1x128 "
-      "elements, B "
-      "for\n"
-      "128x128. Pitches are padded as the kernels want them; any sizes will do.\n"
+      "Operands that are not quantised yet are quantised on the way: A with a scale for 1x128\n"
+      "elements, B for 128x128. Pitches are padded as the kernels want them; any sizes will do.\n"
       "\nExamples:\n"
       "  octet gemm x.npy model.safetensors:layer.weight -o d.npy\n"
       "  octet gemm x8.npy w8.npy -o d.npy --dtype-a e4m3 --dtype-b e4m3 --out f32\n"

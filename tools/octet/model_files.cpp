@@ -41,19 +41,22 @@ Json read_json(const std::string& path) {
   if (const std::string fault = json_fault(text, text + file.size()); !fault.empty()) {
     file.fail(fault);
   }
+  const auto no_json_from = [&](std::size_t character) {
+    file.fail(fmt::format("is not JSON from character {} on (which has neither NaN nor Infinity)",
+                          character));
+  };
   // NOTE: to the library a NUL is the end, whatever follows.
-  if (const auto* end = std::find(text, text + file.size(), '\0'); end != text + file.size()) {
-    file.fail(fmt::format("is not JSON from character {} on (which has neither NaN nor Infinity)",
-                          end - text + 1));
-  }
+  const auto* const nul = std::find(text, text + file.size(), '\0');
+  if (nul != text + file.size()) no_json_from(static_cast<std::size_t>(nul - text) + 1);
+  Json json;
   try {
-    return Json::parse(text, text + file.size());
+    json = Json::parse(text, text + file.size());
   } catch (const typename Json::parse_error& error) {
-    file.fail(fmt::format("is not JSON from character {} on (which has neither NaN nor Infinity)",
-                          error.byte));
+    no_json_from(error.byte);
   } catch (const typename Json::exception&) {
     file.fail("is not JSON with numbers that a double holds");
   }
+  return json;
 }
 
 }  // namespace
